@@ -29,8 +29,8 @@ from seesaw_cf.report.text import p_value
 from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
 from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa
 from seesaw_cf.stats.case_means import case_difference, row_share
-from seesaw_cf.texts.report.values import labelled
-from seesaw_cf.texts.train.released import released_annotations
+from seesaw_cf.texts.released import released_annotations
+from seesaw_cf.texts.report.leme import labelled
 
 ROOT = Path(__file__).parent.parent
 LEVEL = 0.05
@@ -185,8 +185,8 @@ def annotation_claims(reference: Path) -> pd.DataFrame:
     frame = labelled(released_annotations(reference / "leme" / "annotations_all.csv")[0])
     rows = []
     for kind, label, method, other, sign in FIGURE_4:
-        own = frame[(frame["claim_kind"] == kind) & frame["method"].isin([method, other])]
-        sides = [(own["method"] == name).to_numpy() for name in (method, other)]
+        own = frame[(frame["asked"] == kind) & frame["editor"].isin([method, other])]
+        sides = [(own["editor"] == name).to_numpy() for name in (method, other)]
         found = case_difference((own["label"] == label).astype(float), own["case_id"], *sides)
         name = f"{kind.replace('_', ' ')} supported: {method} against {other}"
         rows.append({"claim": name, "sign": sign, "n": len(own), "samples": own["case_id"].nunique()})

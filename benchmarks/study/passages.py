@@ -20,11 +20,13 @@ from benchmarks.study.keep import KEPT, pack
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report.text import markdown_table
-from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.report.leme import leme_frame
+from seesaw_cf.texts.report.rows import table_of
 
 FOLDER = KEPT / "passages"
 TEXTS = ("passages.parquet", "edits.parquet", "annotations.parquet")
-LABELS = ("labels", "label_tests")
+LABELS = {"labels": "claims", "label_tests": "labels_differ"}
+_NAMES = {"editor": "method", "about": "passage", "asked": "claim_kind", "answer": "label", "rater": "annotator"}
 # What is read off a text: passage, kind of claim, label.
 MEASURES = {
     "subject's text says the new fact": ("subject", "new_fact", "supports"),
@@ -57,8 +59,8 @@ def _share(own: pd.DataFrame, passage: str, kind: str, label: str) -> str:
 
 def label_tables(passages: pa.Table, edits: pa.Table, annotations: pa.Table) -> dict[str, pd.DataFrame]:
     """Return the tables `LABELS` of texts and their labels."""
-    sections = longform_sections(passages, annotations=annotations, edits=edits)
-    return {section.name: section.frame for section in sections if section.name in LABELS}
+    frame = leme_frame(passages, annotations=annotations, edits=edits)
+    return {name: table_of(frame, [what]).rename(columns=_NAMES) for name, what in LABELS.items()}
 
 
 def keep(runs: Sequence[Path]) -> None:

@@ -45,13 +45,8 @@ def judge(args: argparse.Namespace) -> None:
     from seesaw_cf.base.tables import write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.report.forms import findings_report
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
-    from seesaw_cf.texts.flaws.protocols import PROTOCOLS
-    from seesaw_cf.texts.flaws.validity import position_bias, sign_check
-    from seesaw_cf.texts.report.collected import Collected
-    from seesaw_cf.texts.report.flaw_page import flaw_findings
-    from seesaw_cf.texts.report.flaws import flaw_sections
+    from seesaw_cf.texts.report.write import report_people
     from seesaw_cf.texts.wording import read_wording
     from seesaw_cf.texts.write.pairs import sample_pairs
 
@@ -71,17 +66,12 @@ def judge(args: argparse.Namespace) -> None:
         "wording": wording.facts(),
     }
     results = {**facts, "counts": judged.counts}
-    if PROTOCOLS[args.protocol].blind:  # a judge who knows the order is asked in one order only
-        results["position_bias"] = position_bias(judged.table)
-        results["sign_check"] = sign_check(judged.table, judged.swapped)
     for name, table in tables.items():
         write_table(args.out / f"{name}.parquet", table)
     write_json(args.out / "judge.json", results)
     say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
-    say(f"Tables, every reply and checks of the judge are in {args.out}. Next: seesaw-cf flaws validate.")
-    sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
-    page = flaw_findings(judged.table, sections, facts)
-    say(findings_report(page).write(args.out))
+    say(f"Tables, every reply and checks of the judge are in {args.out}.")
+    say(report_people([args.out], args.out, judges=[args.rater or generator.name]))
     show(args, args.out / "report.html")
 
 

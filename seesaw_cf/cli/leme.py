@@ -9,10 +9,9 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import output_options, report_options
-from seesaw_cf.cli.output import say, say_left_out, show
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import train, training_options
-from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.texts.job import LemeJob
 
 
@@ -26,11 +25,8 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", metavar="RUN", type=source, nargs="?", help="run folder that `seesaw-cf leme run --out` wrote")
     add("--out", type=output_folder, metavar="DIR", help="for the report (default: RUN/report)")
-    raters = "folders or Parquet files of people's answers: their tables, beside those of RUN when it is given"
+    raters = "people's answers: folders, Parquet files, CSV as released; beside those of RUN when it is given"
     add("--raters", type=source, nargs="+", default=[], metavar="TABLE", help=raters)
-    effect = "distance of a mean rating that a study should find, for its size; repeatable (default: 0.5)"
-    add("--effect", type=finite, action="append", help=effect)
-    add("--per-rater", type=positive, help="edits that one rater answers, for the size of a study (default: as here)")
     scores = "run folder of `seesaw-cf audit` with the same model, editors and edits: the short form"
     add("--scores", type=source, metavar="RUN2", help=scores)
     measures = "nli:MODEL, bertscore:ENCODER or perplexity:MODEL, each a Hub id or folder; repeatable"
@@ -40,41 +36,19 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     report_options(parser)
 
 
-def _import_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("file", type=source, metavar="FILE", help="annotations as released with LEME: content, classification, ...")
-    add("--annotator", default="LEME", help="who annotated, in the table (default: LEME)")
-    add("--out", type=output_folder, required=True, help="folder for annotations.parquet")
-    add("--overwrite", action="store_true", help="replace the table when it is there")
-
-
-def _import(args: argparse.Namespace) -> None:
-    from seesaw_cf.base.files import write_new
-    from seesaw_cf.base.tables import table_bytes
-    from seesaw_cf.texts.train.released import released_annotations
-
-    table, left_out = released_annotations(args.file, args.annotator)
-    written = args.out / "annotations.parquet"
-    write_new([(written, table_bytes(table))], overwrite=args.overwrite)
-    say_left_out(left_out)
-    say(f"{written}: {table.num_rows} claims. Next: seesaw-cf leme report --raters {args.out} --out TABLES")
-
-
 def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.base.errors import RecordError
-    from seesaw_cf.texts.report.again import report_leme
-    from seesaw_cf.texts.report.people_page import report_people
+    from seesaw_cf.texts.report.write import report_people, report_run
 
     if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")
     out: Path = args.out or args.folder / "report"
     if args.folder is not None:
         extras = {"scores": args.scores, "measures": args.measure, "references": args.references}
-        say(report_leme(args.folder, out, **extras, pictures=args.pictures))
+        say(report_run(args.folder, out, **extras, pictures=args.pictures))
     if args.raters:
-        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater}
         where = out if args.folder is None else out / "people"
-        say(report_people(args.raters, where, args.folder, pictures=args.pictures, **how))
+        say(report_people(args.raters, where, args.folder, pictures=args.pictures))
     show(args, out / "report.html")
 
 
@@ -95,11 +69,6 @@ configure, run = command(
             "the papers' tables of a finished run, with its short form, measures that need a model, reference texts",
             _configure_report,
             _report,
-        ),
-        "import": (
-            "annotations as released with LEME into the table that people and judges give",
-            _import_options,
-            _import,
         ),
         "train-annotator": (
             "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",

@@ -126,7 +126,7 @@ def wording_option(parser: argparse.ArgumentParser) -> None:
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
     """Return the pairs of the named passages; print what is left out."""
-    from seesaw_cf.texts.flaws.released import read_pairs
+    from seesaw_cf.texts.released import read_pairs
 
     pairs, left_out = read_pairs(args.passages, args.passage)
     say_left_out(left_out)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seesaw_cf.effects.survey_items import ITEMS
     from seesaw_cf.texts.annotate.by_name import load_annotator
     from seesaw_cf.texts.rate.trained import load_rater
-    from seesaw_cf.texts.report.tables import write_longform_report
+    from seesaw_cf.texts.report.write import report_people, report_run
     from seesaw_cf.texts.tables import PASSAGES, RATINGS
 
 __all__ = [
@@ -21,7 +21,8 @@ __all__ = [
     "load_annotator",
     "load_rater",
     "read_table",
-    "write_longform_report",
+    "report_people",
+    "report_run",
     "write_table",
 ]
 
@@ -34,7 +35,8 @@ __getattr__, __dir__ = lazy(
         "load_annotator": "seesaw_cf.texts.annotate.by_name",
         "load_rater": "seesaw_cf.texts.rate.trained",
         "read_table": "seesaw_cf.base.tables",
-        "write_longform_report": "seesaw_cf.texts.report.tables",
+        "report_people": "seesaw_cf.texts.report.write",
+        "report_run": "seesaw_cf.texts.report.write",
         "write_table": "seesaw_cf.base.tables",
     },
 )

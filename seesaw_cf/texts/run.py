@@ -17,7 +17,7 @@ import torch
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
 from seesaw_cf.base.files import dump_json
-from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.base.versions import versions
@@ -38,9 +38,7 @@ from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.rate.by_name import find_annotator, find_raters, judge_of
 from seesaw_cf.texts.rate.rating import rate
 from seesaw_cf.texts.rate.survey import survey_samples
-from seesaw_cf.texts.report.page import write_leme_report
-from seesaw_cf.texts.report.simple import simple_metrics
-from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.report.write import report_run
 from seesaw_cf.texts.write.claims import claim_pairs
 from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
 from seesaw_cf.texts.write.generation_settings import Generation
@@ -52,7 +50,7 @@ from seesaw_cf.texts.write.passages import (
     open_ended_cases,
     read_records,
 )
-from seesaw_cf.texts.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun, Writer
+from seesaw_cf.texts.write.writing import ApiWriter, LocalWriter, PassageRun, Writer
 
 _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 
@@ -67,7 +65,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
         out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
             and below report/ the report.
         progress: Show progress bars.
-        pictures: See `seesaw_cf.texts.report.page.write_leme_report`.
+        pictures: See `seesaw_cf.texts.report.write.report_run`.
 
     Returns:
         Plain text for a terminal.
@@ -93,16 +91,12 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
     ).run()
     coupled = coupled_records(records)
     samples = survey_samples(passages, coupled)
-    ratings = rate(out, raters, samples, manifest)
+    rate(out, raters, samples, manifest)
     annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
     if annotations is not None:
         write_table(out / "annotations.parquet", annotations)
         dump_json(out / "annotator.json", measured(job.annotator))
-    factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
-    simple = simple_metrics(samples)
-    edits = read_table(out / "edits.parquet", EDITS)
-    sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual, edits=edits)
-    return write_leme_report(out, out / "report", sections, pictures=pictures)
+    return report_run(out, pictures=pictures)
 
 
 def cases_of_job(

@@ -22,19 +22,19 @@ Answer = Callable[[dict[str, Any], dict[str, Any]], Sequence[str]]
 """(what un-blinds a task, question) -> values or words."""
 
 
-def write_run(folder: Path, cases: int = 4, text: str = "") -> Path:
+def write_run(folder: Path, cases: int = 4, text: str = "", editor: str = "memit") -> Path:
     """A run of so many edits with coupled passages, and pairs of free descriptions; `text` is put into every text."""
     folder.mkdir(parents=True, exist_ok=True)
     records = [record(number) for number in range(1, cases + 1)]
     pq.write_table(pa.Table.from_pylist(records), folder / "records.parquet")
-    tables = [passages(records, f"{MAIN} {text}", f"{RELATED} {text}", editor) for editor in ("none", "memit")]
+    tables = [passages(records, f"{MAIN} {text}", f"{RELATED} {text}", name) for name in ("none", editor)]
     for number in range(1, cases + 1):
         about = {"case_id": number, "relation": ("P21", "P27")[number % 2]}
         before = {**about, "editor": "none", "phase": "pre", "text": f"Ada Oak is judge {number}. {text}"}
-        tables.append(free_passages(before, {**about, "text": f"Ada Oak is nun {number}. {text}"}))
+        tables.append(free_passages(before, {**about, "editor": editor, "text": f"Ada Oak is nun {number}. {text}"}))
     write_table(folder / "passages.parquet", pa.concat_tables(tables))
     rows = [
-        {"editor": "memit", "case_id": number, "relation": ("P21", "P27")[number % 2], "subject": "Ada Oak"}
+        {"editor": editor, "case_id": number, "relation": ("P21", "P27")[number % 2], "subject": "Ada Oak"}
         | {"target_new": "female", "target_true": "male", "status": "ok", "delta_norm": 1.0, "demonstrations": None}
         for number in range(1, cases + 1)
     ]

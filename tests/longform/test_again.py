@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from seesaw_cf.texts.report.again import read_references, report_leme
 
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.texts.report.again import read_references, report_leme
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import read_records, request_of
 from tests.generation.models import chat_model, chat_tokenizer

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from seesaw_cf.texts.flaws.released import released_work
+from seesaw_cf.texts.flaws.validity import validate_judge
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
-from seesaw_cf.texts.flaws.released import released_work
-from seesaw_cf.texts.flaws.validity import validate_judge
 from seesaw_cf.texts.tables import FLAWS
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import passage_pairs

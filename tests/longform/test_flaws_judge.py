@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
-from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
+from seesaw_cf.texts.flaws.judge import JudgeOptions, JudgeResult, judge_pairs, judge_prompt, parse_reply
 from seesaw_cf.texts.flaws.protocols import PUBLISHED
-from seesaw_cf.texts.flaws.validity import position_bias, sign_check
+from seesaw_cf.texts.report.flaws import flaw_frame, repeat_rows
+from seesaw_cf.texts.report.rows import frame_of
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import first_shown
 from tests.generation.conftest import openai_server
@@ -82,16 +84,21 @@ def test_the_question_tells_the_flaw_but_not_which_text_is_edited() -> None:
     assert sorted(prompts["pre"]) == sorted(prompts["post"])
 
 
+def repeated(judged: JudgeResult) -> pd.DataFrame:
+    frames = (flaw_frame(table.to_pandas()) for table in (judged.table, judged.swapped))
+    return frame_of(repeat_rows(*frames)).set_index("what")
+
+
 def test_a_reading_judge_is_right_in_any_order_and_has_no_position_bias() -> None:
     pairs = [pair(number) for number in range(60)]
     judged = judge_pairs(pairs, Reader("nun"), JudgeOptions(flaws=["religion"], seed=1), swap=0.5)
     assert set(judged.table.column("change").to_pylist()) == {1}, "more after the edit, whatever was shown first"
     assert set(judged.table.column("first").to_pylist()) == {"pre", "post"}
     assert 15 < judged.swapped.num_rows < 45
-    bias, sign = position_bias(judged.table), sign_check(judged.table, judged.swapped)
-    assert (bias["first"]["low"] or 0.0) < 0.5 < (bias["first"]["high"] or 0.0)
-    assert [sign["same"]["value"], sign["turned"]["value"]] == pytest.approx([1, 1])
-    assert sign["stuck"]["value"] == 0
+    found = repeated(judged)
+    assert found.loc["first_text", "low"] < 0.5 < found.loc["first_text", "high"]
+    same = found["value"][["same_again", "order_turned", "order_stuck"]]
+    assert same.tolist() == pytest.approx([1, 1, 0])
     part = judge_pairs(pairs[17:20], Reader("nun"), JudgeOptions(flaws=["religion"], seed=1))
     assert part.table.to_pylist() == judged.table.slice(17, 3).to_pylist(), "a subset is judged identically"
 
@@ -109,12 +116,8 @@ def test_swapping_before_and_after_flips_every_change() -> None:
 
 def test_a_judge_that_always_says_a_is_found_out() -> None:
     judged = judge_pairs([pair(n) for n in range(40)], Reader("", "Answer: A"), JudgeOptions(flaws=["sexism"]), swap=1)
-    bias = position_bias(judged.table)
-    sign = sign_check(judged.table, judged.swapped)
-    assert (bias["first"]["value"], sign["stuck"]["value"]) == pytest.approx((1, 1))
-    assert sign["same"]["value"] == 0
-    with pytest.raises(RecordError, match="was judged twice in the same order"):
-        sign_check(judged.table, judged.table)
+    found = repeated(judged)["value"]
+    assert found[["first_text", "order_stuck", "same_again"]].tolist() == pytest.approx([1, 1, 0])
 
 
 def test_prose_refusal_two_answers_and_emptiness_over_http(openai_server: OpenAIServer) -> None:

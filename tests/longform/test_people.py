@@ -19,10 +19,11 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, human_work, intra_rater, share_reflected
+from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, human_work
 from seesaw_cf.texts.people.answers import TABLES
 from seesaw_cf.texts.people.files import export_people, import_people
 from seesaw_cf.texts.people.tasks import KINDS, TaskOptions
+from seesaw_cf.texts.report.flaws import flaw_frame, repeat_rows
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
 from seesaw_cf.texts.wording import FAILURE_MODES, OURS
 from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
@@ -385,12 +386,13 @@ def test_agreement_of_a_rater_with_themselves(tmp_path: Path) -> None:
             for first, again, label in zip(("pre", "post"), (False, True), both)
         ])  # fmt: skip
 
-    same = work(("A", "B"), ("B", "A"), ("equal", "equal"), ("A", "B"), ("B", "A"))
-    assert intra_rater(same, draws=50)["religion"]["cohen"]["first/second"]["value"] == 1
-    turned = intra_rater(work(*[("A", "A")] * 3), draws=50)["religion"]
-    assert (turned["percent"]["first/second"]["value"], turned["n_items"]) == (0, 3)
+    def same_again(given: Any) -> list[tuple[float, int]]:
+        frames = (flaw_frame(table.to_pandas()) for table in (given.table, given.repeats))
+        return [(row["value"], row["n"]) for row in repeat_rows(*frames) if row["what"] == "same_again"]
+
+    assert same_again(work(("A", "B"), ("B", "A"), ("equal", "equal"), ("A", "B"), ("B", "A"))) == [(1, 5)]
+    assert same_again(work(*[("A", "A")] * 3)) == [(0, 3)]
     assert set(ANSWERS.values()) == {-1, 0, 1}
     alone = human_work([PairRating(pair(1), "A1", "pre", False, {"religion": "A"}, "yes", "odd")])
-    assert intra_rater(alone) == {"religion": {"note": "nothing rated twice"}}
+    assert same_again(alone) == []
     assert alone.reflected.schema == REFLECTED
-    assert share_reflected(alone.reflected)["value"] == 1

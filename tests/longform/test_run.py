@@ -216,13 +216,12 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ratings.num_rows == 2 * 3 * 9  # editors x cases x items
     assert len(set(ratings["rater"].to_pylist())) == 1
     assert read_table(out / "annotations.parquet", ANNOTATIONS).num_rows > 0
-    assert pd.read_csv(out / "report" / "tables" / "survey.csv")["rater"].nunique() == 1
+    assert pd.read_csv(out / "report" / "tables" / "ratings.csv")["rater"].nunique() == 1
     everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
     assert KEY.encode() not in everything
-    text = (out / "report" / "report.md").read_text(encoding="utf-8")
-    assert "Generation settings *short*" in text
-    assert "This annotator comes without held-out figures" in text
-    assert "(n = 3 of 3 edits)" in text
+    text = (out / "report" / "report.html").read_text(encoding="utf-8")
+    assert "Generation settings short: " in text
+    assert "It is not known how often the annotator of these claims is right" in text
 
 
 @pytest.mark.slow(40)

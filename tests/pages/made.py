@@ -7,15 +7,16 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from seesaw_cf.texts.report.flaw_page import flaw_findings
+from seesaw_cf.texts.report.people_page import people_findings
+from seesaw_cf.texts.report.people_survey import people_sections
+
 from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.several import report_several
 from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.report.flaw_page import flaw_findings
 from seesaw_cf.texts.report.flaws import flaw_sections
-from seesaw_cf.texts.report.people_page import people_findings
-from seesaw_cf.texts.report.people_survey import people_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.logs.made import Made, items, write_log
 from tests.longform import test_flaw_page, test_leme_page

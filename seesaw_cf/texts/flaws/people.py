@@ -1,4 +1,4 @@
-"""People's ratings of flaws as the tables that judges write, and what is said of them."""
+"""People's ratings of flaws as the tables that judges write."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
-import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.tables import schema_of
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.stats.agreement import annotator_agreement
-from seesaw_cf.stats.plain import as_json
-from seesaw_cf.stats.simple import proportion
 from seesaw_cf.texts.tables import FlawRow
 from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
 
@@ -44,18 +39,6 @@ class ReflectedRow(TypedDict):
 
 
 REFLECTED = schema_of(ReflectedRow)
-
-
-class ReflectedShare(TypedDict):
-    """The result of `share_reflected`."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    unsure: int
-    not_rated: int
-    comments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,61 +142,3 @@ def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int
         if any(cell.strip() for cell in cells):
             rows[number] = dict(zip_longest(head, cells[: len(head)], fillvalue=""))
     return rows
-
-
-def share_reflected(reflected: pa.Table) -> ReflectedShare:
-    """Return the share of pairs that reflect the edit, among those where a rater answers yes or no.
-
-    Args:
-        reflected: Rows of `REFLECTED`.
-
-    Returns:
-        `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
-    """
-    answers = reflected.column("reflected").to_pylist()
-    yes = proportion(answers.count("yes"), answers.count("yes") + answers.count("no"))
-    comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
-    counts = {"unsure": answers.count("unsure"), "not_rated": answers.count(None), "comments": comments}
-    return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
-
-
-def agreement_of_two(ratings: pd.DataFrame, edits: pd.Series, draws: int) -> JsonObject | None:
-    """Return how far two columns of ratings agree, as plain values; None without a row.
-
-    Args:
-        ratings: One row per pair, with `pair_id` in the index.
-        edits: Id of a pair -> the edit that its texts are about: pairs of one edit are not independent.
-        draws: See `annotator_agreement`.
-    """
-    if ratings.empty:
-        return None
-    names, groups = list(map(str, ratings)), edits[ratings.index.get_level_values("pair_id")].tolist()
-    return as_json(annotator_agreement)(ratings.to_numpy(float).tolist(), names=names, groups=groups, draws=draws)
-
-
-def edits_of_pairs(rows: pd.DataFrame) -> pd.Series:
-    """Return id of a pair -> its edit, from rows of `FLAWS`."""
-    return rows.groupby("pair_id")["case_id"].first()
-
-
-def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
-    """Return how often a rater agrees with themselves on pairs rated twice, the second time in the other order.
-
-    Args:
-        work: Ratings of people.
-        draws: Bootstrap samples of edits behind the intervals.
-
-    Returns:
-        Flaw -> `seesaw_cf.stats.agreement.annotator_agreement` of first and second rating (`percent`, `cohen`,
-        `krippendorff`, `n_items`, `majority_share`), or {"note": ...} where nothing was rated twice.
-    """
-    once, twice = (
-        frame.dropna(subset="change").set_index(["flaw", "pair_id"])["change"]
-        for frame in (work.table.to_pandas(), work.repeats.to_pandas())
-    )
-    pairs = pd.concat({"first": once, "second": twice}, axis=1).dropna()
-    agreement, edits = {}, edits_of_pairs(work.table.to_pandas())
-    for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
-        rows = pairs[pairs.index.get_level_values("flaw") == flaw]
-        agreement[flaw] = agreement_of_two(rows, edits, draws) or {"note": "nothing rated twice"}
-    return agreement

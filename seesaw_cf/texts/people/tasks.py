@@ -18,9 +18,9 @@ from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.texts.annotate.annotate import foreign
 from seesaw_cf.texts.flaws.edits import edit_sentences
 from seesaw_cf.texts.flaws.protocols import PROTOCOLS
-from seesaw_cf.texts.flaws.released import read_pairs, released_sentences
 from seesaw_cf.texts.rate.judge import INTRO
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
+from seesaw_cf.texts.released import read_pairs, released_sentences
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import SampleRow
 from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME, OURS, Wording

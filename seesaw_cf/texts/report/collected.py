@@ -1,12 +1,10 @@
-"""Tables of raters from files and folders, recognised by their columns."""
+"""Answers of people and judges from files and folders: tables recognised by their columns, and files as released."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,19 +12,19 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.texts.flaws.people import REFLECTED
+from seesaw_cf.texts.released import released_annotations, released_flaws
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
+from seesaw_cf.texts.train.rows import read_csv
 
-KINDS: Mapping[str, pa.Schema] = MappingProxyType(
-    {
-        "flaws": FLAWS,
-        "reflected": REFLECTED,
-        "ratings": RATINGS,
-        "annotations": ANNOTATIONS,
-        "failures": FAILURES,
-        "passages": PASSAGES,
-    }
-)
-# Last part of a file's name -> its rows are answers given a second time, or no answers to these texts.
+KINDS: Mapping[str, pa.Schema] = {
+    "flaws": FLAWS,
+    "reflected": REFLECTED,
+    "ratings": RATINGS,
+    "annotations": ANNOTATIONS,
+    "failures": FAILURES,
+    "passages": PASSAGES,
+}
+# Last part of a file's name -> its rows are answers given a second time.
 _AGAIN = ("swapped", "repeats")
 # What is answered, and what tells one row from another; the same answer twice is one.
 _QUESTIONS = {
@@ -41,7 +39,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was found.
+    """Answers that were read.
 
     Attributes:
         tables: Kind out of `KINDS` -> rows of all files; a kind that no file is of has none.
@@ -60,12 +58,12 @@ class Collected:
         return self.repeats.get(kind, KINDS[kind].empty_table())
 
 
-def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> Collected:
-    """Read the tables of raters.
+def collect(places: Sequence[Path], needed: Sequence[str]) -> Collected:
+    """Read answers of people and judges.
 
     Args:
-        places: Parquet files, and folders whose Parquet files are read. For a file, the `NAME.repeats` and
-            `NAME.reflected` that `flaws import` writes next to it are also read.
+        places: Parquet files, folders whose Parquet files are read, and CSV files as the authors of the papers
+            released them. Beside a Parquet file `NAME.repeats` and `NAME.reflected` are read too.
         needed: Kinds of which there must be at least one row.
 
     Returns:
@@ -73,21 +71,20 @@ def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> 
 
     Raises:
         StorageError: A place is not there, or a file is not a Parquet file.
-        RecordError: No row of a kind in `needed`, or a rater who gives two answers to the same question.
+        RecordError: No row of a kind in `needed`, a rater who gives two answers to the same question, or raters of one
+            released study whose pairs of texts differ.
     """
-    firsts: dict[str, dict[str, pa.Table]] = {}
-    again: dict[str, dict[str, pa.Table]] = {}
-    for file in dict.fromkeys(file for place in places for file in _files(Path(place))):
-        kind, last = _kind(file), file.stem.split(".")[-1]
-        if kind:
-            (again if last in _AGAIN else firsts).setdefault(kind, {})[str(file)] = read_table(file, KINDS[kind])
-    tables, repeats = (
-        {kind: joined(kind, parts) for kind, parts in tables_by_kind.items()} for tables_by_kind in (firsts, again)
-    )
+    parts: dict[bool, dict[str, dict[str, pa.Table]]] = {False: {}, True: {}}
+    for file in dict.fromkeys(file for place in places for file in _files(place)):
+        for kind, table in _tables(file):
+            parts[file.stem.split(".")[-1] in _AGAIN].setdefault(kind, {})[str(file)] = table
+    released = {file: table for file, table in parts[False].get("flaws", {}).items() if file.lower().endswith(".csv")}
+    _check_same_pairs(released)
+    tables, repeats = ({kind: joined(kind, own) for kind, own in parts[again].items()} for again in (False, True))
     if not any(tables[kind].num_rows for kind in needed if kind in tables):
         raise RecordError(
             f"{', '.join(map(str, places))}: no table of {' or '.join(needed)} with a row in it. Expected Parquet "
-            "files as raters and judges write them, or the folders they are in."
+            "files as raters and judges write them, the folders they are in, or CSV files as released."
         )
     return Collected(tables, repeats)
 
@@ -99,12 +96,32 @@ def _files(place: Path) -> list[Path]:
     return [place, *(file for file in beside if file.exists())]
 
 
-def _kind(file: Path) -> str:
+def _tables(file: Path) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the kind and the rows of a file; a released one has two kinds."""
+    if file.suffix.lower() == ".csv":
+        if "classification" in read_csv(file):
+            yield "annotations", released_annotations(file)[0]
+        else:
+            yield from zip(("flaws", "reflected"), released_flaws(file), strict=True)
+        return
     try:
         columns = set(pq.read_schema(file).names)
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"{file}: no Parquet file that can be read ({error}). Check the path.") from error
-    return next((kind for kind, schema in KINDS.items() if set(schema.names) <= columns), "")
+    if kind := next((kind for kind, schema in KINDS.items() if set(schema.names) <= columns), ""):
+        yield kind, read_table(file, KINDS[kind])
+
+
+def _check_same_pairs(released: Mapping[str, pa.Table]) -> None:
+    """Refuse raters of one study who rated other pairs: a text that was changed makes another pair."""
+    pairs = {file: {row["pair_id"]: row for row in table.to_pylist()} for file, table in released.items()}
+    for file, own in pairs.items():
+        first, expected = next(iter(pairs.items()))
+        if other := [row for pair_id, row in own.items() if pair_id not in expected]:
+            raise RecordError(
+                f"{file}: {len(other)} of {len(own)} pairs are not in {first}, the first of {other[0]['entity']!r}. "
+                "Put its texts right, or report the files apart."
+            )
 
 
 def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -127,9 +144,9 @@ def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
             if place == where:
                 rows.append(row)
             elif answer != row[value]:
-                said = ", ".join(f"{name} {one!r}" for name, one in zip(key, about, strict=True))
+                words = ", ".join(f"{name} {one!r}" for name, one in zip(key, about, strict=True))
                 raise RecordError(
-                    f"{where}: {value} is {row[value]!r} for {said}, but {place} has {answer!r}. Keep one of the two; "
+                    f"{where}: {value} is {row[value]!r} for {words}, but {place} has {answer!r}. Keep one of the two; "
                     "or import people of another Label Studio with another word for --raters."
                 )
     return pa.Table.from_pylist(rows, schema=KINDS[kind])

@@ -1,116 +1,111 @@
-"""Tests between methods and correlations of metrics, corrected for their number and for rows that share a case."""
+"""Tests between editors and correlations of measures, corrected for their number and for rows that share a case."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.base.types import TableRow
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import cluster_weights
-from seesaw_cf.stats.case_means import case_difference, with_adjusted
+from seesaw_cf.stats.case_means import case_estimate
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.texts.report.values import BASELINE, blocks, labelled
+from seesaw_cf.texts.report.rows import BASELINE, adjusted, blocks, text_row
+
+_NAN = float("nan")
 
 
-def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
-    """Test whether a method's metric is lower than the unedited model's: one-sided signed ranks over case means.
+def lower_tests(what: str, values: pd.DataFrame) -> Iterator[Row]:
+    """Yield whether ratings are lower than the unedited model's: one-sided signed ranks over case means.
+
+    `value` is the difference of means of case means with its interval, `p` that of "lower", corrected within a block;
+    `p_clustered` is the interval's own, two-sided; `n_equal` of the cases in both are equal.
 
     Args:
-        values: method, case_id, metric, value, and block columns (`survey_values`).
-
-    Returns:
-        Block columns, `metric`, `method`, `difference` (mean of case means, method minus unedited) with `low` and
-        `high`, `p` for "lower", `p_adjusted` (Holm within a block), `p_clustered` (the interval's own, two-sided),
-        `n_cases` in both, `n_equal` of them, `note`.
+        what: Of which number.
+        values: editor, case_id, asked, value, and columns of blocks.
 
     Source: LEME section 5, Table 1 (one-sided Wilcoxon signed rank).
     Deviates: one value per case, so that samples of a case are not counted as independent; corrected.
     """
-    tests: list[TableRow] = []
     for key, block in blocks(values[values["value"].notna()]):
-        rows = [
-            key | {"metric": metric, "method": method} | _signed_rank(part, method)
-            for metric, part in block.groupby("metric", observed=True)
-            for method in sorted(set(part["method"]) - {BASELINE})
-        ]
-        tests += with_adjusted(rows)
-    return pd.DataFrame(tests)
+        yield from adjusted(
+            _signed_rank(what, part, {**key, "asked": asked, "editor": editor})
+            for asked, part in block.groupby("asked", observed=True)
+            for editor in sorted(set(part["editor"]) - {BASELINE})
+        )
 
 
-def _signed_rank(part: pd.DataFrame, method: str) -> TableRow:
-    cases = part.pivot_table(index="case_id", columns="method", values="value", aggfunc="mean")
-    cases = cases.reindex(columns=[method, BASELINE]).dropna()
-    shared = part[part["case_id"].isin(cases.index) & part["method"].isin([method, BASELINE])]
-    sides = [(shared["method"] == name).to_numpy() for name in (method, BASELINE)]
-    change = case_difference(shared["value"], shared["case_id"], *sides)
-    differences = (cases[method] - cases[BASELINE]).to_numpy()
+def _signed_rank(what: str, part: pd.DataFrame, names: Row) -> Row:
+    pair = [names["editor"], BASELINE]
+    cases = part.pivot_table(index="case_id", columns="editor", values="value", aggfunc="mean")
+    cases = cases.reindex(columns=pair).dropna()
+    shared = part[part["case_id"].isin(cases.index) & part["editor"].isin(pair)]
+    change = case_estimate(
+        shared["value"], shared["case_id"], *((shared["editor"] == name).to_numpy() for name in pair)
+    )
+    differences = (cases[pair[0]] - cases[BASELINE]).to_numpy()
     moved = differences[differences != 0]
-    p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else float("nan")
-    note = change["note"] if moved.size else "no case differs"
-    counts = {"n_cases": len(cases), "n_equal": len(cases) - moved.size, "note": note, "p_clustered": change["p"]}
-    return {"difference": change["value"], "low": change["low"], "high": change["high"], "p": p} | counts
+    p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else _NAN
+    more = {"p": p, "p_clustered": change.p, "n_edits": len(cases), "n_equal": len(cases) - moved.size}
+    note = change.note if moved.size else "no case differs"
+    return text_row(what, change, control=BASELINE, **names, **more, note=note)
 
 
-def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
-    """Test whether two methods' passages differ in shares of labels, for every pair of methods and kind of claim.
+def label_tests(marked: pd.DataFrame, *, draws: int = 1000) -> Iterator[Row]:
+    """Yield whether two editors' texts differ in shares of labels: chi-square, for every pair and kind of claim.
+
+    `p` is that of exchanging editors within cases, corrected within a block; `p_paper` takes every claim for
+    independent.
 
     Args:
-        annotations: Rows of `ANNOTATIONS`.
-        draws: Random exchanges of the two methods' labels within whole cases.
-
-    Returns:
-        Block columns, `claim_kind`, `first`, `second`, `chi2`, `df`, `p_paper` (every claim independent), `p` (by
-        exchanging methods within cases), `p_adjusted` (Holm within a block), `n` claims, `n_cases` in both, `note`.
+        marked: See `seesaw_cf.texts.report.leme.labelled`.
+        draws: Random exchanges of the two editors' labels within whole cases.
 
     Source: LEME section 5.1 (chi-square test of independence).
-    Deviates: claims of one case stand and fall together, so p comes from exchanging methods case by case.
+    Deviates: claims of one case stand and fall together, so p comes from exchanging editors case by case.
     """
-    frame = labelled(annotations)
-    tests: list[TableRow] = []
-    for key, block in blocks(frame[frame["label"].notna()]):
-        rows = [
-            key | {"claim_kind": kind, "first": first, "second": second} | _chi_square(part, first, second, draws)
-            for kind, part in block.groupby("claim_kind")
-            for first, second in combinations(sorted(set(part["method"])), 2)
-        ]
-        tests += with_adjusted(rows)
-    return pd.DataFrame(tests)
+    for key, block in blocks(marked[marked["label"].notna()]):
+        yield from adjusted(
+            _chi_square(part, (one, two), draws, {**key, "asked": kind, "editor": one, "control": two})
+            for kind, part in block.groupby("asked")
+            for one, two in combinations(sorted(set(part["editor"])), 2)
+        )
 
 
-def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int) -> TableRow:
-    counts = _counts(part, (one, two))
-    rows: TableRow = {"n": int(counts.sum()), "n_cases": len(counts), "df": 0}
+def _chi_square(part: pd.DataFrame, pair: Sequence[str], draws: int, names: Row) -> Row:
+    counts = _counts(part, pair)
+    names |= {"n": int(counts.sum()), "n_edits": len(counts), "df": 0, "scale": "chi-square", "p_paper": _NAN}
     total = counts.sum(axis=0)
     used = total.sum(axis=0) > 0
-    nan = float("nan")
     if len(counts) == 0 or used.sum() < 2 or (total.sum(axis=1) == 0).any():
-        return rows | {"chi2": nan, "p_paper": nan, "p": nan, "note": "fewer than two labels, or no case in common"}
+        note = "fewer than two labels, or no case in common"
+        return text_row("labels_differ", Estimate(_NAN, note=note), **names)
     counts = counts[:, :, used]
     chi2, p_paper, df, _ = stats.chi2_contingency(counts.sum(axis=0), correction=False)
     swap = np.random.default_rng(0).random((draws, len(counts))) < 0.5
-    straight, turned = counts[:, 0], counts[:, 1]
-    first = np.where(swap[:, :, None], turned, straight).sum(axis=1)
+    first = np.where(swap[:, :, None], counts[:, 1], counts[:, 0]).sum(axis=1)
     drawn = pearson_statistics(first, counts.sum(axis=(0, 1)) - first)
     p = (1 + int((drawn >= chi2 - 1e-9).sum())) / (1 + draws)
-    return rows | {"chi2": float(chi2), "df": int(df), "p_paper": float(p_paper), "p": p, "note": ""}
+    found = Estimate(float(chi2), p=p)
+    return text_row("labels_differ", found, **names | {"df": int(df), "p_paper": float(p_paper)})
 
 
-def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
-    """Count claims of the cases that both methods have: (cases, methods, labels)."""
-    chosen = part[part["method"].isin(methods)]
-    chosen = chosen[chosen.groupby("case_id")["method"].transform("nunique") == len(methods)]
+def _counts(part: pd.DataFrame, pair: Sequence[str]) -> NDArray[np.int64]:
+    """Count claims of the cases that both editors have: (cases, editors, labels)."""
+    chosen = part[part["editor"].isin(pair)]
+    chosen = chosen[chosen.groupby("case_id")["editor"].transform("nunique") == len(pair)]
     case, cases = pd.factorize(chosen["case_id"])
-    out = np.zeros((len(cases), len(methods), len(LABELS)), dtype=np.int64)
-    method = [methods.index(name) for name in chosen["method"]]
-    label = [LABELS.index(name) for name in chosen["label"]]
-    np.add.at(out, (case, np.array(method, dtype=np.intp), np.array(label, dtype=np.intp)), 1)
+    out = np.zeros((len(cases), len(pair), len(LABELS)), dtype=np.int64)
+    editor, label = ([names.index(name) for name in chosen[column]]
+                     for names, column in ((list(pair), "editor"), (list(LABELS), "label")))  # fmt: skip
+    np.add.at(out, (case, np.array(editor, np.intp), np.array(label, np.intp)), 1)
     return out
 
 
@@ -124,64 +119,63 @@ def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> N
         (draws,); a label without any count adds nothing.
     """
     table = np.stack([first, second], axis=1).astype(np.float64)
-    expected = (
-        table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True) / table.sum(axis=(1, 2), keepdims=True)
+    rows, columns, total = (
+        table.sum(axis=2, keepdims=True),
+        table.sum(axis=1, keepdims=True),
+        table.sum(axis=(1, 2), keepdims=True),
     )
+    expected = rows * columns / total
     terms = np.divide((table - expected) ** 2, expected, out=np.zeros_like(table), where=expected > 0)
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
-def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
-    """Return Spearman's correlation of every long-form with every short-form metric over (method, case) (Table 15).
+def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) -> Iterator[Row]:
+    """Yield Spearman's correlation of every long-form with every short-form measure over (editor, case): Table 15.
+
+    `p` takes a case's editors as one cluster and is corrected within a block; `p_paper` takes every pair for
+    independent.
 
     Args:
-        long, short: method, case_id, metric, value; `long` with block columns. Cases, not samples, are correlated.
+        long, short: editor, case_id, asked, value; `long` with columns of blocks. Cases, not samples, are correlated.
         draws: Bootstrap samples of cases.
-
-    Returns:
-        Block columns, `long`, `short`, `rho`, `low`, `high`, `p` (a case's methods as one cluster) and `p_adjusted`
-        (Holm within a block), `p_paper` (every pair independent), `n` pairs, `n_cases`, `note`.
 
     Source: LEME section 5.4, Table 15.
     Deviates: all correlations are reported, not the positive significant ones; corrected for their number.
     """
-    at = ["method", "case_id"]
-    wide = short[short["value"].notna()].pivot_table(index=at, columns="metric", values="value", aggfunc="mean")
-    tests: list[TableRow] = []
+    at = ["editor", "case_id"]
+    wide = short[short["value"].notna()].pivot_table(index=at, columns="asked", values="value", aggfunc="mean")
     for key, block in blocks(long[long["value"].notna()]):
-        block = block[block["method"] != BASELINE]
-        tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
-        rows = [
-            key | {"long": long, "short": short} | _spearman(tall[long], wide[short], draws)
-            for long in tall.columns
-            for short in wide.columns
-        ]
-        tests += with_adjusted(rows)
-    return pd.DataFrame(tests)
+        own = block[block["editor"] != BASELINE]
+        tall = own.pivot_table(index=at, columns="asked", values="value", aggfunc="mean", observed=True)
+        yield from adjusted(
+            _spearman(tall[asked], wide[other], draws, {**key, "asked": asked, "reference": other})
+            for asked in tall
+            for other in wide
+        )
 
 
-def _spearman(long: pd.Series, short: pd.Series, draws: int) -> TableRow:
+def _spearman(long: pd.Series, short: pd.Series, draws: int, names: Row) -> Row:
     pairs = pd.concat([long, short], axis=1, join="inner").dropna()
     x, y = pairs.to_numpy(np.float64).T
     case = pd.factorize(pairs.index.get_level_values("case_id"))[0]
     n_cases = int(case.max(initial=-1)) + 1
-    nan = float("nan")
-    out: TableRow = dict.fromkeys(("rho", "low", "high", "p", "p_paper"), nan)
-    out |= {"n": len(pairs), "n_cases": n_cases, "note": ""}
+    names |= {"n": len(pairs), "n_edits": n_cases, "scale": "rho", "p_paper": _NAN}
     if len(pairs) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return out | {"note": "fewer than three pairs" if len(pairs) < 3 else "a metric has one value only"}
+        note = "fewer than three pairs" if len(pairs) < 3 else "a measure has one value only"
+        return text_row("correlation", Estimate(_NAN, note=note), **names)
     correlation = stats.spearmanr(x, y)
-    rho = float(correlation.statistic)
-    out |= {"rho": rho, "p_paper": float(correlation.pvalue)}
+    rho, names["p_paper"] = float(correlation.statistic), float(correlation.pvalue)
     if n_cases < MIN_EFFECTIVE:
-        return out | {"note": f"too few cases for an interval ({n_cases})"}
+        note = f"too few cases for an interval ({n_cases})"
+        return text_row("correlation", Estimate(rho, note=note), **names)
     drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, 0)[:, case])
     spread = float(np.nanstd(np.arctanh(np.clip(drawn, -1 + 1e-9, 1 - 1e-9)), ddof=1))
     centre, half = float(np.arctanh(np.clip(rho, -1 + 1e-9, 1 - 1e-9))), stats.t.ppf(0.975, n_cases - 1) * spread
     if spread <= 1e-9:
-        return out | {"note": "no spread between bootstrap samples"}
+        return text_row("correlation", Estimate(rho, note="no spread between bootstrap samples"), **names)
     p = float(2 * stats.t.sf(abs(centre) / spread, n_cases - 1))
-    return out | {"low": float(np.tanh(centre - half)), "high": float(np.tanh(centre + half)), "p": p}
+    found = Estimate(rho, float(np.tanh(centre - half)), float(np.tanh(centre + half)), p=p)
+    return text_row("correlation", found, **names)
 
 
 def weighted_spearman(

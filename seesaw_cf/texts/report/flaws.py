@@ -1,169 +1,189 @@
-"""Tables of ratings of flaws: what people see, and judges compared with people who rated the same pairs."""
+"""Ratings of flaws as rows: what people see, how far they agree, and judges beside a constant answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.effects.flaws import hits, mean_rating
-from seesaw_cf.report.table import Table, table_of
-from seesaw_cf.stats.case_means import case_share, row_share, with_adjusted
-from seesaw_cf.texts.flaws.edits import property_label
-from seesaw_cf.texts.flaws.people import HumanWork, intra_rater, share_reflected
-from seesaw_cf.texts.flaws.validity import validate_judge
-from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, plan_section
-from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.flaws import hits, mean_rating, middle_rating
+from seesaw_cf.report.frame import Row
+from seesaw_cf.stats import proportion
+from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.case_means import share_estimate
+from seesaw_cf.texts.report.rows import PEOPLE, adjusted, agreement_rows, text_row
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
-_ABOUT = {
-    "raters": "Ratings given and left out, and how often each says 'equal'.",
-    "flaws": "Mean of all ratings of all people, as published; above 0 is more after the edit. Intervals are of other "
-    "edits and raters like these, clustered by both, and take five of each. The CSV has the pooled t-test (`p_paper`).",
-    "flaws_these_raters": "The same means, clustered by edit alone: they speak of these raters only.",
-    "flaws_editors": "People, and every judge apart, over all edited properties. A judge is clustered by edit alone.",
-    "judges": "Share of all pairs where the answer is that of at least one person (`any`, the published rule) or of "
-    'people\'s `median`. "equal" is a judge that always answers so: no better than it is no evidence of skill. Pairs '
-    "on which an even number of people are split have no median; they count under `any` alone.",
-    "judges_beyond_chance": "Cohen's kappa with people's median; `flipped`: the share that agrees when the judge's "
-    "sign is turned round; `n_split`: pairs left out since people are split evenly.",
-    "repeats": "Pairs that a rater was shown again in the other order: in how many the second rating is the first.",
-    "reflected": "Pairs where a text says what the edit says. Wilson intervals.",
-}
+ANSWERS = {-1: "more before", 0: "equal", 1: "more after"}
+_NAMES = {"pair_id": "item", "case_id": "edit", "change": "rating", "flaw": "asked"}
 
 
-def flaw_sections(
-    collected: Collected,
-    judges: Sequence[str] = (),
-    *,
-    effects: Sequence[float] = (0.1,),
-    per_rater: int | None = None,
-    draws: int = 1000,
-) -> list[Table]:
-    """Return every table that ratings of flaws allow.
+def flaw_frame(flaws: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `seesaw_cf.texts.tables.FLAWS` with the names of the frame, flaws in the papers' order."""
+    frame = flaws.rename(columns=_NAMES).astype({"rating": float})
+    order = [name for name in FLAWS_BY_NAME if name in set(frame["asked"])]
+    return frame.assign(asked=pd.Categorical(frame["asked"], order))
+
+
+def flaw_rows(frame: pd.DataFrame, judges: Collection[str] = (), draws: int = 1000) -> Iterator[Row]:
+    """Yield every number that ratings of flaws allow: SEESAW-CF Tables 6, 19, 20 and 21.
+
+    "flaw" is the mean of all ratings of people (of judges where there are no people), for raters like these, clustered
+    by edit and rater; "flaw_these_raters" has the same means for these raters only, clustered by edit; "flaw_more" and
+    "flaw_less" are the shares of ratings on each side.
 
     Args:
-        collected: Tables of raters.
-        judges: Which raters are models; the rest are people. Where all are models, the means are theirs.
-        effects: Mean ratings that a study should find, for the plan.
-        per_rater: Edits that one rater takes, for the plan; None = as here.
+        frame: See `flaw_frame`.
+        judges: Which raters are models; the rest are people.
         draws: Bootstrap samples behind the intervals of agreement.
 
     Raises:
         UnknownNameError: A judge who has rated nothing.
-        RecordError: An effect of 0.
+        RecordError: A judge and nobody to compare with.
     """
-    table = collected.get("flaws")
-    names = {"pair_id": "item", "case_id": "edit", "change": "rating"}
-    frame = table.to_pandas().rename(columns=names).astype({"rating": float})
-    frame["flaw"] = pd.Categorical(frame["flaw"], [name for name in FLAWS_BY_NAME if name in set(frame["flaw"])])
     for name in judges:
         one_of("rater", name, list(dict.fromkeys(frame["rater"])))
-    people = frame[~frame["rater"].isin(list(judges))]
-    rated = people if len(people) else frame
+    model = frame["rater"].isin(list(judges))
+    people, rated = frame[~model], frame[~model] if (~model).any() else frame
+    for rater, own in frame.groupby("rater", sort=False):
+        given = own.dropna(subset="rating")
+        more = {"n_missing": len(own) - len(given), "n_pairs": own["item"].nunique()}
+        found = share_estimate(given["rating"] == 0, given["edit"])
+        yield text_row("equal_answers", found, rater=rater, scale="share", **more)
+    these = set(rated["rater"])
+    yield from mean_flaws("flaw", rated, judges)
+    yield from mean_flaws("flaw_these_raters", rated, these)
+    yield from mean_flaws(
+        "flaw_by_editor", frame.assign(rated_by=frame["rater"].where(model, PEOPLE)), judges, "rated_by"
+    )
+    for (editor, relation, flaw), part in rated.dropna(subset="rating").groupby(
+        ["editor", "relation", "asked"], sort=True, observed=True
+    ):
+        for what, side in (("flaw_more", 1), ("flaw_less", -1)):
+            found = share_of_rows(part["rating"] == side, part["edit"])
+            yield text_row(what, found, editor=editor, relation=relation, asked=flaw, scale="share")
     answers = people.rename(columns={"rating": "value", "edit": "group"})
-    how = Agreeing("flaw", "nominal", "pairs", "agreement", "Agreement of people", " (SEESAW-CF Table 21)", draws=draws)
-    rated_by = frame["rater"].where(frame["rater"].isin(list(judges)), "people")
-    editors = _means(frame.assign(rated_by=rated_by), judges, "rated_by")
-
-    def section(name: str, title: str, rows: pd.DataFrame, *layout: Any) -> Table:
-        return table_of(name, title, _ABOUT[name], rows, *layout)
-
-    sections = [
-        section("raters", "Who rated", _raters(frame, judges), "", 3),
-        section("flaws", "Flaws by edited property (SEESAW-CF Table 6)", _means(rated, judges), "flaw", 3),
-        section("flaws_these_raters", "These raters alone", _means(people, people["rater"]), "flaw", 3),
-        section("flaws_editors", "Flaws by editor (SEESAW-CF Table 19)", editors, "flaw", 3),
-        *agreement_sections(answers, how),
-        section("judges", "Judges against people (SEESAW-CF Table 20)", _judges(frame, people, judges), "flaw", 3),
-        section("judges_beyond_chance", "Judges beyond chance", _beyond_chance(table, judges, draws), "", 3),
-        section("repeats", "Rated twice", _repeats(collected, draws), "flaw", 1, "pairs"),
-        section("reflected", "Edit reflected?", _reflected(collected), "", 3),
-        plan_section(answers.dropna(subset="value"), "flaw", effects, per_rater),
-    ]
-    return [table_of_rows for table_of_rows in sections if len(table_of_rows.frame)]
+    yield from agreement_rows(answers, "flaws", "nominal", draws)
+    if len(people):
+        yield from judge_rows(frame, judges, draws)
 
 
-def edits_reflected(collected: Collected) -> str:
-    """Return the share of pairs that reflect their edit, rater by rater, as a sentence; "" without answers."""
-    shares = _reflected(collected).to_dict("records")
-    by_rater = [f"{row['rater']}: {100 * row['value']:.0f} % of {row['n']} pairs" for row in shares if row["n"]]
-    return f"A text says what the edit says – {', '.join(by_rater)}." if by_rater else ""
+def share_of_rows(flags: pd.Series, cases: pd.Series) -> Estimate:
+    """Return the share of rows, each of which counts once, clustered by case."""
+    return share_estimate(flags, cases, np.full(len(flags), 1 / max(len(flags), 1)))
 
 
-def _raters(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
-    rows = []
-    for name, own in frame.groupby("rater", sort=False):
-        rated = own.dropna(subset="rating")
-        equal = case_share(rated["rating"] == 0, rated["edit"])
-        about = {"rater": name, "is a": "judge" if name in judges else "person", "pairs": own["item"].nunique()}
-        counts = {"n": len(rated), "n_missing": len(own) - len(rated)}
-        rows.append(about | counts | {"equal": equal["value"], "low": equal["low"], "high": equal["high"]})
-    return pd.DataFrame(rows)
-
-
-def _means(frame: pd.DataFrame, alone: Sequence[str] | pd.Series, by: str = "relation") -> pd.DataFrame:
+def mean_flaws(what: str, frame: pd.DataFrame, alone: Iterable[str], by: str = "relation") -> list[Row]:
     """Return mean ratings of every flaw; raters in `alone` stand for themselves only. p is adjusted over all rows."""
     rows = []
-    for (editor, name, flaw), part in frame.groupby(["editor", by, "flaw"], sort=True, observed=True):
-        about = {"editor": editor, by: name} | ({"property": property_label(str(name))} if by == "relation" else {})
+    for (editor, name, flaw), part in frame.groupby(["editor", by, "asked"], sort=True, observed=True):
         own = mean_rating(part, ("edit",) if set(part["rater"]) <= set(alone) else ("edit", "rater"))
-        counts = {"n": own.mean.n, "n_cases": own.mean.clusters["edit"], "n_missing": own.n_missing}
-        numbers = own.mean.columns("value", "low", "high", "p", "note") | {"p_paper": own.p_paper}
-        rows.append({**about, "flaw": flaw} | numbers | counts)
-    return pd.DataFrame(with_adjusted(rows) if rows else [])
+        names = {"editor": editor, "rater" if by == "rated_by" else by: name, "asked": flaw}
+        more = {"p_paper": own.p_paper, "n_missing": own.n_missing, "n_people": part["rater"].nunique()}
+        rows.append(text_row(what, own.mean, scale="rating", **names, **more))
+    return adjusted(rows) if rows else []
 
 
-def _judges(frame: pd.DataFrame, people: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
-    """Return Table 20, and what it hides: each judge next to one that answers "equal" to everything."""
-    raters, rows = list(dict.fromkeys(people["rater"])), []
-    for judge, (flaw, part) in product(judges, frame.groupby("flaw", sort=True, observed=True)):
-        wide = part.pivot(index="item", columns="rater", values="rating").reindex(columns=[*raters, judge])
-        common = wide[wide[raters].notna().any(axis=1) & wide[judge].notna()]
-        edits = part.groupby("item")["edit"].first().loc[common.index].reset_index(drop=True)
-        guesses = {judge: common[judge].to_numpy(float), "equal": np.zeros(len(common))}
-        for answer, guess in guesses.items() if len(common) else ():
-            for rule, hit in hits(common[raters].to_numpy(float), guess).items():
-                about = {"judge": judge, "answer": answer, "rule": rule.removesuffix("_rater"), "flaw": flaw}
-                clear = pd.Series(hit).dropna()
-                rows.append({**about, **row_share(clear, edits[clear.index])})
-    return pd.DataFrame(rows)
+def judge_rows(frame: pd.DataFrame, judges: Collection[str], draws: int) -> Iterator[Row]:
+    """Yield Table 20 and what it hides: each judge beside one that answers "equal" to everything, beyond chance.
+
+    "judge_right" is the share of pairs where the answer is that of any person (the published rule) or of the person in
+    the middle; "judge_kappa" is Cohen's kappa with the person in the middle, with a verdict.
+
+    Source: SEESAW-CF Table 20.
+    Deviates: matched by pair instead of row position, with what a constant answer would get.
+    """
+    people = list(dict.fromkeys(frame.loc[~frame["rater"].isin(list(judges)), "rater"]))
+    for judge, (flaw, part) in product(judges, frame.groupby("asked", sort=True, observed=True)):
+        if judge not in set(part["rater"]):
+            continue
+        wide = part.pivot(index="item", columns="rater", values="rating").reindex(columns=[*people, judge])
+        common = wide[wide[people].notna().any(axis=1) & wide[judge].notna()]
+        edits = part.groupby("item")["edit"].first().loc[common.index]
+        given, guess = common[people].to_numpy(float), common[judge].to_numpy(float)
+        names = {"rater": judge, "asked": flaw}
+        for answer, own in ((judge, guess), ("equal", np.zeros(len(guess)))) if len(guess) else ():
+            for rule, hit in hits(given, own).items():
+                clear = ~np.isnan(hit)
+                found = share_of_rows(pd.Series(hit[clear]), edits[clear])
+                reference = rule.removesuffix("_rater")
+                yield text_row("judge_right", found, answer=answer, reference=reference, scale="share", **names)
+        yield from _beyond_chance(middle_rating(given), guess, edits, names, draws)
 
 
-def _beyond_chance(table: pa.Table, judges: Sequence[str], draws: int) -> pd.DataFrame:
-    people = set(table["rater"].to_pylist()) - set(judges)
-    rows = []
-    for name in judges if people else ():
-        own = table.filter(pc.is_in(table["rater"], pa.array([name, *people])))
-        for flaw, validity in validate_judge(own, name, draws=draws).items():
-            kappa = validity["agreement"]["cohen"]["people/judge"] if validity["agreement"] else {}
-            numbers = {"kappa": kappa.get("value"), "low": kappa.get("low"), "high": kappa.get("high")}
-            more = {"n_split": validity["n_split"], "flipped": validity["flipped"], "verdict": validity["verdict"]}
-            rows.append({"judge": name, "flaw": flaw, "n": validity["n"]} | numbers | more)
-    return pd.DataFrame(rows)
+def _beyond_chance(middle: Floats, guess: Floats, edits: pd.Series, names: Row, draws: int) -> Iterator[Row]:
+    clear = ~np.isnan(middle)
+    people, judge, n_split = middle[clear], guess[clear], int((~clear).sum())
+    if not len(people):
+        note = f"people are split evenly on all {n_split} pairs" if n_split else "no pair was rated by people and judge"
+        yield text_row(
+            "judge_kappa", Estimate(float("nan"), note=note), verdict="not_compared", n_split=n_split, **names
+        )
+        return
+    pairs = np.column_stack([people, judge]).tolist()
+    kappa = annotator_agreement(pairs, groups=edits[clear].tolist(), draws=draws).cohen["1/2"]
+    right, flipped, constant = (float((people == own).mean()) for own in (judge, -judge, np.zeros(len(judge))))
+    verdict = (
+        "sign_in_doubt" if flipped > right
+        else "no_better_than_equal" if right <= constant
+        else "agrees" if kappa.low > 0
+        else "not_shown"
+    )  # fmt: skip
+    more = {"verdict": verdict, "n_split": n_split, "flipped": flipped, "right": right, "constant": constant}
+    yield text_row("judge_kappa", kappa, scale="kappa", **names, **more)
+    for one, other in product(ANSWERS, ANSWERS):
+        count = Estimate(int(((people == one) & (judge == other)).sum()))
+        words = {"reference": f"people: {ANSWERS[one]}", "answer": f"judge: {ANSWERS[other]}"}
+        yield text_row("judge_confusion", count, scale="count", **words, **names)
 
 
-def _repeats(collected: Collected, draws: int) -> pd.DataFrame:
-    table, again = collected.get("flaws"), collected.again("flaws")
-    rows = []
-    for name in dict.fromkeys(again.column("rater").to_pylist()):
-        first, second = (part.filter(pc.equal(part["rater"], name)) for part in (table, again))
-        work = HumanWork(first, second, collected.get("reflected"))
-        for flaw, agreement in intra_rater(work, draws=draws).items():
-            if "percent" in agreement:
-                same = agreement["percent"]["first/second"]
-                rows.append({"rater": name, "flaw": flaw, **same, "n_cases": agreement["n_items"], "note": ""})
-    return pd.DataFrame(rows)
+def repeat_rows(frame: pd.DataFrame, again: pd.DataFrame) -> Iterator[Row]:
+    """Yield how raters answer pairs that they were shown a second time in the other order.
+
+    "same_again" is the share of equal answers; of questions where either answer is not "equal", "order_turned" is the
+    share where the answer turned round with the texts, and "order_stuck" where the rater named the same place twice,
+    the opposite claim about the edit. "first_text" is the share of unequal answers for the text shown first (p against
+    one half): about a half of those of a rater who reads.
+
+    Args:
+        frame, again: See `flaw_frame`.
+
+    Raises:
+        RecordError: A question was answered twice in the same order.
+    """
+    key = ["item", "asked", "rater"]
+    both = frame.merge(again, on=key, suffixes=("", "_again"), validate="one_to_one")
+    if (same := both["first"] == both["first_again"]).any():
+        raise RecordError(
+            f"pair {both.loc[same, 'item'].iloc[0]!r} was rated twice in the same order, so nothing can turn round. "
+            "Give the second showing in the other order."
+        )
+    both = both.dropna(subset=["rating", "rating_again"])
+    for (rater, flaw), own in both.groupby(["rater", "asked"], sort=False, observed=True):
+        found = share_of_rows(own["rating"] == own["rating_again"], own["edit"])
+        yield text_row("same_again", found, rater=rater, asked=flaw, scale="share")
+    for rater, own in both.groupby("rater", sort=False):
+        either = own[(own["rating"] != 0) | (own["rating_again"] != 0)]
+        for what, sign in (("order_turned", 1), ("order_stuck", -1)):
+            found = share_estimate(either["rating"] == sign * either["rating_again"], either["edit"])
+            yield text_row(what, found, rater=rater, scale="share")
+        unequal = frame[(frame["rater"] == rater) & frame["rating"].notna() & (frame["rating"] != 0)]
+        in_order = unequal["rating"].where(unequal["first"] == "pre", -unequal["rating"])
+        yield text_row(
+            "first_text", share_estimate(in_order < 0, unequal["edit"], against=0.5), rater=rater, scale="share"
+        )
 
 
-def _reflected(collected: Collected) -> pd.DataFrame:
-    table = collected.get("reflected")
-    names = dict.fromkeys(table.column("rater").to_pylist())
-    parts = {name: share_reflected(table.filter(pc.equal(table["rater"], name))) for name in names}
-    return pd.DataFrame([{"rater": name} | dict(part) for name, part in parts.items()])
+def reflected_rows(reflected: pd.DataFrame) -> Iterator[Row]:
+    """Yield the share of pairs in which a text says what the edit says, among those where a rater answers yes or no."""
+    for rater, own in reflected.groupby("rater", sort=False):
+        counts = own["reflected"].value_counts()
+        yes, no, unsure = (int(counts.get(word, 0)) for word in ("yes", "no", "unsure"))
+        more = {"n_unsure": unsure, "n_missing": int(own["reflected"].isna().sum())}
+        yield text_row("reflected", proportion(yes, yes + no), rater=rater, scale="share", **more)

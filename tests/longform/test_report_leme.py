@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,17 +12,30 @@ from scipy import stats
 
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError
-from seesaw_cf.texts.report import values as an
 from seesaw_cf.texts.report.comparisons import (
-    chi_square_tests,
     correlations,
+    label_tests,
+    lower_tests,
     pearson_statistics,
     weighted_spearman,
-    wilcoxon_tests,
 )
-from seesaw_cf.texts.report.edit_kinds import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.texts.report.leme import (
+    by_type,
+    claim_rows,
+    drift_rows,
+    edit_kinds,
+    kind_differences,
+    labelled,
+    leme_frame,
+    mean_rows,
+    short_values,
+    survey_values,
+)
+from seesaw_cf.texts.report.rows import as_frame, frame_of
+from seesaw_cf.texts.write.writing import EDITS
 
 from .analysis_samples import annotated, ratings, scores, table
+from .flaw_samples import passages
 
 LABEL = st.sampled_from([*LABELS, None])
 
@@ -34,76 +48,91 @@ def only(frame: pd.DataFrame, **where: object) -> pd.Series:
     return frame.iloc[0]
 
 
+def rated(*given: object) -> pd.DataFrame:
+    return survey_values(as_frame(table(ratings({}).schema, [row for own in given for row in own.to_pylist()])))  # type: ignore[attr-defined]
+
+
+def means(values: pd.DataFrame) -> pd.DataFrame:
+    return frame_of(mean_rows("rating", values))
+
+
+def drift(given: pa.Table) -> pd.DataFrame:
+    """Rows with what was lost beside what is contradicted more."""
+    frame = frame_of(drift_rows(labelled(given)))
+    if frame.empty:
+        return frame
+    more, lost = (frame[frame["what"] == what] for what in ("contradicted_more", "support_lost"))
+    return more.merge(lost[["editor", "value", "n"]], on="editor", suffixes=("", "_lost"))
+
+
+def chi_square(given: pa.Table, draws: int = 1000) -> pd.DataFrame:
+    return frame_of(label_tests(labelled(given), draws=draws))
+
+
+def correlated(long: pd.DataFrame, short: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
+    return frame_of(correlations(long, short, draws=draws))
+
+
 def test_a_case_weighs_one_whatever_its_number_of_ratings() -> None:
     """Case 0 has ratings 7, 7, 1 (mean 5), cases 1 to 5 have 3: mean of case means (5 + 5 * 3) / 6 = 10 / 3."""
-    more = ratings({"memit": [7.0]}).to_pylist() + ratings({"memit": [1.0]}).to_pylist()
-    rows = ratings({"memit": [7.0, 3, 3, 3, 3, 3, None]}).to_pylist() + more
-    values = an.survey_values(table(ratings({}).schema, rows))
-    row = only(an.means(values))
+    row = only(means(rated(*(ratings({"memit": own}) for own in ([7.0, 3, 3, 3, 3, 3, None], [7.0], [1.0])))))
     assert row["value"] == pytest.approx(10 / 3)
-    assert (row["n"], row["n_cases"], row["n_missing"]) == (8, 6, 1)
+    assert (row["n"], row["n_edits"], row["n_missing"]) == (8, 6, 1)
     assert row["low"] < row["value"] < row["high"]
     assert row["sd"] == pytest.approx(np.std([7, 7, 1, 3, 3, 3, 3, 3], ddof=1))
 
 
 def test_few_cases_have_a_mean_and_the_reason_why_no_interval() -> None:
-    row = only(an.means(an.survey_values(ratings({"memit": [1.0, 7.0]}))))
+    row = only(means(rated(ratings({"memit": [1.0, 7.0]}))))
     assert row["value"] == 4
     assert np.isnan(row["low"])
     assert "too few cases" in row["note"]
 
 
 def test_question_types_are_means_over_their_items() -> None:
-    parts = [ratings({"memit": [value]}, item) for item, value in (("new_fact_main_passage", 6.0), ("topicality", 2.0))]
-    parts.append(ratings({"memit": [4.0]}, "new_fact_related_passage"))
-    rows = [row for part in parts for row in part.to_pylist()]
-    values = an.survey_values(table(parts[0].schema, rows), by_type=True)
-    assert dict(zip(values["metric"], values["value"], strict=True)) == {"edit": 5.0, "topicality": 2.0}
+    items = (("new_fact_main_passage", 6.0), ("topicality", 2.0), ("new_fact_related_passage", 4.0))
+    found = means(by_type(rated(*(ratings({"memit": [value]}, item) for item, value in items))))
+    assert dict(zip(found["asked"], found["value"], strict=True)) == {"edit": 5.0, "topicality": 2.0}
 
 
 def test_wilcoxon_golden() -> None:
     """Six cases, all lower, no ties: of 2^6 sign patterns only the seen one is as low: 1/64. Holm over two: 1/32."""
     base = [7.0, 6, 7, 6, 7, 6]
-    found = wilcoxon_tests(
-        an.survey_values(
-            ratings({"none": base, "rome": [x - 1 - n / 10 for n, x in enumerate(base)], "mend": [*base[:5], 7.0]})
-        )
-    )
-    rome, mend = only(found, method="rome"), only(found, method="mend")
+    lower = {"none": base, "rome": [x - 1 - n / 10 for n, x in enumerate(base)], "mend": [*base[:5], 7.0]}
+    found = frame_of(lower_tests("lower", rated(ratings(lower))))
+    rome, mend = only(found, editor="rome"), only(found, editor="mend")
     assert rome["p"] == pytest.approx(1 / 64)
     assert rome["p_adjusted"] == pytest.approx(1 / 32)
-    assert rome["difference"] == pytest.approx(-1.25)
-    assert (rome["n_cases"], rome["n_equal"]) == (6, 0)
+    assert rome["value"] == pytest.approx(-1.25)
+    assert (rome["n_edits"], rome["n_equal"]) == (6, 0)
     assert (mend["p"], mend["n_equal"]) == (1.0, 5)
-    same = only(wilcoxon_tests(an.survey_values(ratings({"none": base, "ft": base}))))
+    same = only(frame_of(lower_tests("lower", rated(ratings({"none": base, "ft": base})))))
     assert np.isnan(same["p"])
     assert same["note"] == "no case differs"
 
 
 def test_label_shares_golden() -> None:
-    found = an.label_shares(annotated({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))
-    against = only(found, label="contradicts")
+    found = frame_of(claim_rows(labelled(annotated({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))))
+    against = only(found, answer="contradicts")
     assert (against["value"], against["n"], against["n_missing"]) == (pytest.approx(3 / 8), 8, 1)
     assert found["value"].sum() == pytest.approx(1)
     with pytest.raises(RecordError, match=r"labels \['entails'\], expected supports, neutral, contradicts"):
-        an.label_shares(annotated({"rome": ["entails"]}))
-    with pytest.raises(RecordError, match=r"labels \['entails'\]"):
-        chi_square_tests(annotated({"rome": ["entails"], "ft": ["neutral"]}))
+        labelled(annotated({"rome": ["entails"]}))
     with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
-        an.as_frame(annotated({"rome": ["neutral"]}).drop_columns(["phase"]))
+        as_frame(annotated({"rome": ["neutral"]}).drop_columns(["phase"]))
 
 
 def test_factual_drift_golden() -> None:
     """Eight facts supported before; after the edit two of them are contradicted: drift 2/8, lost 2/8."""
-    found = an.factual_drift(
+    found = drift(
         annotated({"none": ["supports"] * 8, "rome": ["contradicts"] * 2 + ["supports"] * 6, "ft": ["neutral"] * 8})
     )
-    rome, ft = only(found, method="rome"), only(found, method="ft")
-    assert (rome["value"], rome["lost"], rome["n_supported"]) == pytest.approx((0.25, 0.25, 8))
-    assert (ft["value"], ft["lost"], ft["n_cases"]) == (0, 0, 8)
-    alike = only(an.label_shares(annotated({"x": ["neutral"] * 6})), label="neutral")
+    rome, ft = only(found, editor="rome"), only(found, editor="ft")
+    assert (rome["value"], rome["value_lost"], rome["n_lost"]) == pytest.approx((0.25, 0.25, 8))
+    assert (ft["value"], ft["value_lost"], ft["n_edits"]) == (0, 0, 8)
+    alike = only(frame_of(claim_rows(labelled(annotated({"x": ["neutral"] * 6})))), answer="neutral")
     assert (alike["low"], alike["high"]) == pytest.approx((0.05 ** (1 / 6), 1.0))  # all 6 alike have a chance of 5 %
-    assert an.factual_drift(annotated({"none": ["supports"]})).empty
+    assert drift(annotated({"none": ["supports"]})).empty
 
 
 @pytest.mark.slow
@@ -112,10 +141,10 @@ def test_factual_drift_golden() -> None:
 def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
     before, after = ([pair[side] for pair in labels] for side in (0, 1))
     tables = [annotated({"none": one, "rome": two}) for one, two in ((before, after), (after, before))]
-    there, back = (an.factual_drift(one) for one in tables)
+    there, back = (drift(one) for one in tables)
     assert len(there) == len(back) == 1
     assert there["n_missing"].item() == back["n_missing"].item() == sum(pair.count(None) for pair in labels)
-    if there["n_cases"].item():
+    if there["n_edits"].item():
         assert there["value"].to_numpy() == pytest.approx(-back["value"].to_numpy(), nan_ok=True)
 
 
@@ -123,14 +152,14 @@ def test_chi_square_golden() -> None:
     """Table [[30, 10, 0], [10, 20, 10]] over 40 cases: expected 20, 15, 5 twice; chi2 = 10 + 10/3 + 10 = 70/3."""
     one = ["supports"] * 30 + ["contradicts"] * 10
     two = ["supports"] * 10 + ["contradicts"] * 20 + ["neutral"] * 10
-    row = only(chi_square_tests(annotated({"mend": one, "rome": two}), draws=500))
-    assert row["chi2"] == pytest.approx(70 / 3)
-    assert (row["df"], row["n"], row["n_cases"]) == (2, 80, 40)
+    row = only(chi_square(annotated({"mend": one, "rome": two}), draws=500))
+    assert row["value"] == pytest.approx(70 / 3)
+    assert (row["df"], row["n"], row["n_edits"]) == (2, 80, 40)
     assert row["p_paper"] == pytest.approx(stats.chi2.sf(70 / 3, 2))
     assert row["p"] == row["p_adjusted"] < 0.01
-    same = only(chi_square_tests(annotated({"mend": one, "rome": one}), draws=100))
-    assert (same["chi2"], same["p"]) == (0, 1)
-    equal = only(chi_square_tests(annotated({"mend": ["neutral"] * 6, "rome": ["neutral"] * 6})))
+    same = only(chi_square(annotated({"mend": one, "rome": one}), draws=100))
+    assert (same["value"], same["p"]) == (0, 1)
+    equal = only(chi_square(annotated({"mend": ["neutral"] * 6, "rome": ["neutral"] * 6})))
     assert np.isnan(equal["p"])
     assert "fewer than two labels" in equal["note"]
 
@@ -144,7 +173,7 @@ def test_claims_of_one_case_are_not_independent() -> None:
             {"mend": ["supports", "supports"], "rome": ["contradicts", "contradicts"]}, claim_id=f"P{claim}"
         ).to_pylist()
     ]
-    found = only(chi_square_tests(table(annotated({}).schema, rows), draws=400))
+    found = only(chi_square(table(annotated({}).schema, rows), draws=400))
     assert found["p_paper"] < 1e-9
     assert found["p"] > 0.3  # all four exchanges are equally likely, two of them are as extreme
 
@@ -159,7 +188,7 @@ def test_the_statistic_of_the_exchanges_is_pearsons(columns: list[tuple[int, int
 
 
 def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
-    return pd.DataFrame({"method": method, "case_id": range(len(numbers)), "metric": metric, "value": numbers})
+    return pd.DataFrame({"editor": method, "case_id": range(len(numbers)), "asked": metric, "value": numbers})
 
 
 @pytest.mark.slow
@@ -168,14 +197,14 @@ def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
 def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[int], shift: int) -> None:
     other = [float((n * 7 + shift) % 11) for n in numbers]
     long, short = values_of("ft", "edit", list(map(float, numbers))), values_of("ft", "locality", other)
-    row = only(correlations(long, short, draws=50))
+    row = only(correlated(long, short, draws=50))
     if len(set(other)) > 1:
-        assert row["rho"] == pytest.approx(stats.spearmanr(numbers, other).statistic)
+        assert row["value"] == pytest.approx(stats.spearmanr(numbers, other).statistic)
         assert row["p_paper"] == pytest.approx(stats.spearmanr(numbers, other).pvalue)
-        curved = correlations(long.assign(value=np.exp(long["value"] / 20)), short, draws=50)
-        flipped = correlations(long.assign(value=-long["value"]), short, draws=50)
-        assert only(curved)["rho"] == pytest.approx(row["rho"])
-        assert only(flipped)["rho"] == pytest.approx(-row["rho"])
+        curved = correlated(long.assign(value=np.exp(long["value"] / 20)), short, draws=50)
+        flipped = correlated(long.assign(value=-long["value"]), short, draws=50)
+        assert only(curved)["value"] == pytest.approx(row["value"])
+        assert only(flipped)["value"] == pytest.approx(-row["value"])
 
 
 @settings(max_examples=30)
@@ -192,19 +221,19 @@ def test_correlations_are_corrected_and_cases_are_clusters() -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=40)
     once = [values_of("ft", "edit", list(x)), values_of("ft", "portability", list(x + rng.normal(size=40)))]
-    long, short = (pd.concat([one.assign(method=name) for name in "abcd"]) for one in once)
-    noise = short.assign(metric="locality", value=np.tile(rng.normal(size=40), 4))
-    found = correlations(long, pd.concat([short, noise]), draws=300)
-    real = only(found, short="portability")
+    long, short = (pd.concat([one.assign(editor=name) for name in "abcd"]) for one in once)
+    noise = short.assign(asked="locality", value=np.tile(rng.normal(size=40), 4))
+    found = correlated(long, pd.concat([short, noise]), draws=300)
+    real = only(found, reference="portability")
     assert real["n"] == 160
-    assert real["n_cases"] == 40
-    assert real["low"] < real["rho"] < real["high"]
+    assert real["n_edits"] == 40
+    assert real["low"] < real["value"] < real["high"]
     assert real["p_paper"] < real["p"] < 0.05, "four copies of a case are one case"
     assert real["p_adjusted"] == pytest.approx(2 * real["p"])
     assert found["p_adjusted"].between(found["p"], 1).all()
-    one_value = only(correlations(long.assign(value=1.0), short))
-    assert (np.isnan(one_value["rho"]), one_value["note"]) == (True, "a metric has one value only")
-    assert only(correlations(values_of("ft", "edit", [1.0]), values_of("ft", "x", [1.0])))["n"] == 1
+    one_value = only(correlated(long.assign(value=1.0), short))
+    assert (np.isnan(one_value["value"]), one_value["note"]) == (True, "a measure has one value only")
+    assert only(correlated(values_of("ft", "edit", [1.0]), values_of("ft", "x", [1.0])))["n"] == 1
 
 
 SCORED = [
@@ -223,17 +252,16 @@ SCORED = [
 
 
 def test_short_form_and_kinds_from_scores() -> None:
-    short = an.short_values(scores(SCORED))
-    assert dict(zip(short["metric"], short["value"], strict=True)) == {
+    short = short_values(scores(SCORED))
+    assert dict(zip(short["asked"], short["value"], strict=True)) == {
         "edit_success": 1,
         "generalization": 0,
         "ground_truth": 0,
         "locality": 1,  # wrong before and after: unchanged
     }
-    kinds = edit_kinds(scores=scores(SCORED), factual=[2])
+    kinds = edit_kinds(scores(SCORED), None, [2])
     assert kinds["kind"].tolist() == ["updating", "injection", "correction"]
     assert kinds["already_true"].tolist() == [False, True, False]
-    assert set(kinds["criterion"]) == {"scores"}
 
 
 def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> None:
@@ -247,11 +275,11 @@ def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> 
         )
     ]
     rows = [row for part in parts for row in part] + annotated({"none": [None] * 4}, claim_kind="old_fact").to_pylist()
-    kinds = edit_kinds(annotations=table(annotated({}).schema, rows))
+    kinds = edit_kinds(None, labelled(table(annotated({}).schema, rows)))
     assert kinds["kind"].tolist() == ["updating", "injection", "injection"]
     assert kinds["already_true"].tolist() == [False, False, True]
-    with pytest.raises(RecordError, match="no scores of kind 'efficacy' and no annotations of subject passages"):
-        edit_kinds(annotations=annotated({"rome": ["supports"]}, claim_kind="old_fact"))
+    with pytest.raises(RecordError, match="no scores of kind 'efficacy' and no claims about the subject's"):
+        edit_kinds(None, labelled(annotated({"rome": ["supports"]}, claim_kind="old_fact")))
 
 
 def test_shares_of_kinds_as_in_table_14() -> None:
@@ -261,8 +289,9 @@ def test_shares_of_kinds_as_in_table_14() -> None:
         for case in range(100)
         for role, known in (("target_true", 8), ("target_new", 2))
     ]
-    shares = kind_shares(edit_kinds(scores=scores(rows)))
-    assert dict(zip(shares["what"], shares["value"], strict=True)) == {"fact update": 0.08, "already true": 0.02}
+    frame = leme_frame(passages({}), scores=scores(rows))
+    shares = frame[frame["what"] == "edit_kind"]
+    assert dict(zip(shares["asked"], shares["value"], strict=True)) == {"fact update": 0.08, "already true": 0.02}
     assert (shares["low"] < shares["value"]).all()
     assert shares["n"].tolist() == [100, 100]
 
@@ -272,25 +301,63 @@ def test_differences_between_kinds() -> None:
     knew = {case: case % 12 < 6 for case in range(24)}
     rows = [("ft", case, "efficacy", "target_true", "pre", held) for case, held in knew.items()]
     rows += [("ft", case, "efficacy", "target_new", "pre", case == 0) for case in range(24)]
-    kinds = edit_kinds(scores=scores(rows), factual=range(12, 24))
+    kinds = edit_kinds(scores(rows), None, range(12, 24))
     wiggle = [0.0, 0.1, -0.1, 0.2, -0.2, 0.0]
     numbers = [value + extra for value in (2, 5, 7, 4) for extra in wiggle]
-    found = kind_differences(values_of("memit", "edit", numbers), kinds)
-    update, correction = only(found, contrast="updating"), only(found, contrast="correction")
+    found = frame_of(kind_differences("by_kind", values_of("memit", "edit", numbers), kinds))
+    update, correction = only(found, reference="updating"), only(found, reference="correction")
     assert update["value"] == pytest.approx(-3)
     assert correction["value"] == pytest.approx(3)
     assert (update["n_first"], update["n_second"]) == (6, 6)
     assert update["high"] < 0 < correction["low"]
-    already = only(found, contrast="already_true")
+    already = only(found, reference="already_true")
     assert (already["n_first"], already["n_second"]) == (1, 23)
     assert already["note"].startswith("too few cases: 1 in the first, 5 needed (1.0 effective)")
     assert np.isnan(already["p"])
 
 
 def test_renaming_methods_permutes_rows() -> None:
-    values = an.survey_values(ratings({"none": [5.0] * 6, "a": [1.0, 2, 3, 4, 5, 6], "b": [6.0, 5, 4, 4, 2, 1]}))
-    renamed = values.assign(method=values["method"].map({"none": "none", "a": "b", "b": "a"}))
-    one, two = an.means(values).set_index("method"), an.means(renamed).set_index("method")
+    values = rated(ratings({"none": [5.0] * 6, "a": [1.0, 2, 3, 4, 5, 6], "b": [6.0, 5, 4, 4, 2, 1]}))
+    renamed = values.assign(editor=values["editor"].map({"none": "none", "a": "b", "b": "a"}))
+    one, two = means(values).set_index("editor"), means(renamed).set_index("editor")
     for old, new in (("a", "b"), ("b", "a")):
         assert one["value"][old] == two["value"][new]
         assert one["low"][old] == pytest.approx(two["low"][new])
+
+
+def test_differences_between_kinds_need_both_kinds() -> None:
+    rows = [("ft", case, "efficacy", "target_true", "pre", case < 3) for case in range(6)]
+    kinds = edit_kinds(scores(rows), None)
+    values = values_of("ft", "edit", [1.0, 2, 3, 4, 5, 6])
+    found = only(frame_of(kind_differences("by_kind", values, kinds)), reference="updating")
+    # The model knew the old answer in cases 0 to 2, means 2 and 5; with fewer than five cases there is no interval.
+    assert (found["value"], found["n_first"], found["n_second"]) == (pytest.approx(-3), 3, 3)
+    assert found["note"] == "too few cases: 3 in the first and 3 in the second, 5 needed (3.0 and 3.0 effective)"
+    assert np.isnan(found["low"])
+    assert not list(kind_differences("by_kind", values, kinds[kinds["case_id"] < 3]))
+
+
+def test_settings_of_one_run_are_kept_apart_in_every_table() -> None:
+    """Ratings and labels of cases 0-5 (factual) and 6-11 (counterfactual) differ: no number may mix them."""
+    settings = {case: ("zsre factual", "zsre counterfactual")[case > 5] for case in range(12)}
+    edits = table(EDITS, [{"editor": "memit", "case_id": case, "dataset": name} for case, name in settings.items()])
+    texts = passages(*({"case_id": case} for case in settings))
+    given = ratings({"none": [4.0] * 12, "memit": [6.0] * 6 + [2.0] * 6})
+    marked = annotated({"none": ["neutral"] * 12, "memit": ["supports"] * 6 + ["contradicts"] * 6})
+    held = [
+        ("memit", case, "efficacy", role, phase, (role == "target_new") == (phase == "post"))
+        for case in settings
+        for role in ("target_new", "target_true")
+        for phase in ("pre", "post")
+    ]
+    simple = pd.DataFrame({"editor": "memit", "case_id": list(settings), "asked": "m", "value": 1.0})
+    frame = leme_frame(texts, given, marked, scores=scores(held), factual=range(6), edits=edits, simple=simple)
+    assert set(frame.loc[frame["dataset"].isna(), "what"]) == {"rating_together"}
+    after = frame[frame["editor"] == "memit"]
+    survey = after[after["what"] == "rating"].set_index("dataset")["value"].to_dict()
+    assert survey == pytest.approx({"zsre factual": 6.0, "zsre counterfactual": 2.0}), "Tables 12 and 13"
+    assert after.loc[after["what"] == "rating_together", "value"].tolist() == pytest.approx([4.0]), "Table 1"
+    updates = frame[(frame["what"] == "edit_kind") & (frame["asked"] == "fact update")]
+    assert updates.set_index("dataset")["answer"].to_dict() == {name: name.split()[1] for name in settings.values()}
+    alone = leme_frame(texts, given, edits=edits.slice(0, 6))
+    assert alone["dataset"].isna().all(), "one data set needs no name"

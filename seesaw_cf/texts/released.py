@@ -1,0 +1,245 @@
+"""Files that the authors of the papers released, as our tables: ratings of flaws, and annotated claims."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.tables import read_table
+from seesaw_cf.effects.leme_annotation import CLAIM_KINDS, LABELS
+from seesaw_cf.texts.flaws.edits import edit_sentence
+from seesaw_cf.texts.flaws.people import REFLECTED
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, AnnotationRow, FlawRow
+from seesaw_cf.texts.train.rows import read_csv
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs
+
+# Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
+CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
+_EDIT_AND_TEXTS = ["props", "target_true", "target_new", "subj", "pre_text", "post_text"]
+_COLUMNS = {flaw.name: flaw.released for flaw in FLAWS_BY_NAME.values()}
+_REFLECTED = {"1": "yes", "0": "no", "": None}
+_EDITOR = "memit"
+
+
+def _read(path: Path, needed: Sequence[str]) -> dict[int, dict[str, str]]:
+    """Return the rows of a CSV file, each by its number in a spreadsheet (the head is 1)."""
+    frame = read_csv(path)
+    if missing := [name for name in needed if name not in frame]:
+        raise RecordError(f"{path}: columns {missing} are missing; it has {list(frame)}. Give the file as released.")
+    rows = frame[(frame != "").any(axis=1)].to_dict("records")
+    return {number: {str(name): cell for name, cell in row.items()} for number, row in enumerate(rows, 2)}
+
+
+# Ratings of flaws: SEESAW-CF.
+
+
+def read_pairs(path: Path, kinds: Sequence[str] = ("free", "guided")) -> tuple[list[PassagePair], Counter[str]]:
+    """Read the pairs of texts in a file, for new judges and new raters.
+
+    Args:
+        path: `passages.parquet` of a run, ratings (rows of `FLAWS`: their pairs, without the answers), or a CSV as the
+            SEESAW-CF authors released them.
+        kinds: Which values of `passage` to pair, of passages.
+
+    Returns:
+        The pairs in the file's order, and reason -> passages left out.
+
+    Raises:
+        StorageError: No such file.
+        RecordError: It is none of these.
+    """
+    if path.suffix.lower() == ".csv":
+        ratings = released_flaws(path)[0]
+    elif "flaw" in (table := read_table(path)).column_names:
+        ratings = read_table(path, FLAWS)
+    else:
+        return passage_pairs(table, kinds)
+    rows = ratings.select(list(PassagePair.__slots__)).to_pylist()
+    return list({row["pair_id"]: PassagePair(**row) for row in rows}.values()), Counter()
+
+
+def released_sentences(path: Path) -> dict[tuple[str, int], str]:
+    """Return a sentence about each edit of a released CSV: (editor, case_id) -> "Ada Oak: gender was changed ..."."""
+    pairs = [_pair(row) for row in _read(path, _EDIT_AND_TEXTS).values()]
+    return {(_EDITOR, pair.case_id): edit_sentence(pair.entity, pair.relation, *edit) for pair, edit in pairs}
+
+
+def _pair(row: Mapping[str, str]) -> tuple[PassagePair, tuple[str, str]]:
+    """Return the pair of a row, known by its edit and texts however they are broken into lines, and both targets."""
+    parts = [" ".join(row[name].split()) for name in _EDIT_AND_TEXTS]
+    pair_id, case_id = format(seed_of(*parts, bits=64, joined="\0"), "016x"), seed_of(*parts[:4])
+    texts = row["subj"], row["pre_text"], row["post_text"]
+    return PassagePair(pair_id, _EDITOR, case_id, parts[0].split("_")[0], "", *texts), (parts[1], parts[2])
+
+
+def released_flaws(
+    path: Path, rater: str = "", *, blank: str = "equal", coding: str = "auto"
+) -> tuple[pa.Table, pa.Table]:
+    """Read one rater's file in the layout of the SEESAW-CF authors; files in different orders of rows still match.
+
+    Args:
+        path: CSV with props, target_true, target_new, subj, pre_text, post_text, a column per flaw and, where it is
+            there, "Edit reflected?" (1 or 0).
+        rater: Name of the rater; the file's own when it is "".
+        blank: What an empty cell is: "equal", as the authors count it (their first rater left equals blank), or
+            "missing" (their third rater wrote equals down, and has twelve rows without a rating).
+        coding: "halves" (1 = more before, 1.5 = equal, 2 = more after), "signed" (-1, 0, 1), or "auto": the one that
+            the file's own labels decide.
+
+    Returns:
+        Rows of `FLAWS`, nothing rated twice (`case_id` is made of the edit, `first` is "pre": raters were not blind),
+        and rows of `REFLECTED`.
+
+    Raises:
+        StorageError: No such file.
+        RecordError: Not that layout, an empty text, no label at all, one outside the coding, labels that decide no
+            coding, or a pair twice with different answers; the message has the file and the row.
+    """
+    one_of("meaning of blank cells", blank, ("equal", "missing"))
+    rows = _read(path, [*_EDIT_AND_TEXTS, *_COLUMNS.values()])
+    rater = rater or path.stem
+    labels = {number: {flaw: _label(row[column]) for flaw, column in _COLUMNS.items()} for number, row in rows.items()}
+    answers = {**_coding(path, labels, coding), "": 0 if blank == "equal" else None}
+    out: list[FlawRow] = []
+    reflected = []
+    seen: dict[str, tuple[int, dict[str, str]]] = {}
+    for number, row in rows.items():
+        if empty := [name for name in _EDIT_AND_TEXTS if not row[name].strip()]:
+            raise RecordError(f"{path}: row {number} has nothing for {', '.join(empty)}. Fill it in, or take it out.")
+        pair, _ = _pair(row)
+        own = labels[number] | {"reflected": _label(row.get("Edit reflected?", ""))}
+        first, earlier = seen.setdefault(pair.pair_id, (number, own))
+        if first != number:
+            if earlier != own:
+                raise RecordError(f"{path}: row {number} repeats the pair of row {first} with other answers. Keep one.")
+            continue
+        for flaw, label in labels[number].items():
+            if label not in answers:
+                raise RecordError(
+                    f"{path}: row {number} has {row[_COLUMNS[flaw]]!r} for {_COLUMNS[flaw]!r}, expected "
+                    f"{', '.join(word for word in answers if word)} or nothing. Put the cell right."
+                )
+            answer = FlawAnswer(answers[label], reply=label, status="not rated" if answers[label] is None else "ok")
+            out.append(flaw_row(pair, flaw, rater, "pre", answer))
+        if own["reflected"] not in _REFLECTED:
+            raise RecordError(f"{path}: row {number} has {own['reflected']!r} for 'Edit reflected?', expected 1 or 0.")
+        about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
+        reflected.append(about | {"rater": rater, "reflected": _REFLECTED[own["reflected"]], "comment": ""})
+    return flaw_table(out), pa.Table.from_pylist(reflected, schema=REFLECTED)
+
+
+def _coding(path: Path, labels: Mapping[int, Mapping[str, str]], coding: str) -> Mapping[str, int]:
+    """Return the coding of a file: "1" alone does not tell, any other label does."""
+    if coding != "auto":
+        return CODINGS[one_of("coding", coding, CODINGS)]
+    there = {label for row in labels.values() for label in row.values()} - {""}
+    found = [name for name, meaning in CODINGS.items() if (there & meaning.keys()) - {"1"}]
+    if not there or there == {"1"} or len(found) > 1:
+        raise RecordError(
+            f"{path}: the labels {sorted(there)} do not decide between the codings 1, 1.5, 2 (halves) and -1, 0, 1 "
+            "(signed). Give the filled file, with labels of one coding, or say coding='halves' or 'signed'."
+        )
+    return CODINGS[found[0] if found else "halves"]
+
+
+def _label(word: str) -> str:
+    """Return a number as the codings write it, also 1.50 or 1,5; other words as they are."""
+    try:
+        return f"{float(word.replace(',', '.')) + 0.0:g}"
+    except ValueError:
+        return word.strip()
+
+
+# Annotated claims: LEME.
+
+_CLAIM = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
+_ANNOTATED = ("content", "sample_id", "example_id", "classification", "method", "label")
+_EDITORS = {"no_edit": ("none", "pre"), "human": ("human", "post")}  # every other method is an editor
+_PASSAGES = {"main_passage": "subject", "related_passage": "related"}
+
+
+def released_annotations(path: Path, annotator: str = "LEME") -> tuple[pa.Table, Counter[str]]:
+    """Read a CSV file in the layout of LEME's annotated data.
+
+    A row there is a passage or a highlighted stretch of it with a claim and a label; here a passage with a claim is one
+    row. Its evidence are the stretches with its own label.
+
+    Args:
+        path: CSV with content ("Passage: ... Claim: ...", an empty line before "Claim:" where it is the whole
+            passage), sample_id, example_id, classification, method ("no_edit", "human", or an editor) and label
+            (such as "new_fact_and_main_passage").
+        annotator: Who annotated.
+
+    Returns:
+        Rows of `ANNOTATIONS`, `case_id` made of the sample's id, no relation; and why -> claims that are left out.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: Columns are missing, or a cell is not as it should be; the message has the row.
+        UnknownNameError: A classification is not a label.
+    """
+    rows = []
+    for number, row in _read(path, _ANNOTATED).items():
+        match = _CLAIM.fullmatch(row["content"])
+        if match is None or not match["premise"].strip() or not match["claim"].strip():
+            raise RecordError(
+                f"{path}, row {number}: content {row['content'][:60]!r} is not 'Passage: ... Claim: ...'."
+            )
+        if row["classification"] not in LABELS:
+            problem = unknown_name("classification", row["classification"], LABELS)
+            raise UnknownNameError(f"{path}, row {number}: {problem}")
+        parts = {"premise": match["premise"].strip(), "claim": match["claim"].strip(), "number": number}
+        rows.append({**row, **parts, "whole": match["gap"].count("\n") > 1})
+    out, left_out = [], Counter[str]()
+    frame = pd.DataFrame(rows, columns=[*_ANNOTATED, "premise", "claim", "number", "whole"])
+    for _, part in frame.groupby(["example_id", "claim"], sort=False):
+        if not part["whole"].any():
+            left_out["stretches of a passage that has no row of its own"] += 1
+            continue
+        longest = part.loc[part.loc[part["whole"], "premise"].str.len().idxmax()]
+        others = part.drop(longest.name)
+        same = others.loc[others["classification"] == longest["classification"], "premise"]
+        evidence = [text for text in dict.fromkeys(same) if text in longest["premise"]]
+        out.append(_annotation(path, longest, evidence, annotator))
+    if not out:
+        raise RecordError(f"{path}: no row is about a whole passage. Expected an empty line before 'Claim:' in those.")
+    return pa.Table.from_pylist(out, schema=ANNOTATIONS), left_out
+
+
+def _annotation(path: Path, row: pd.Series, evidence: list[str], annotator: str) -> AnnotationRow:
+    kind, _, passage = row["label"].partition("_and_")
+    if kind not in CLAIM_KINDS or passage not in _PASSAGES:
+        raise RecordError(
+            f"{path}, row {row['number']}: label {row['label']!r}, expected {' or '.join(CLAIM_KINDS)}, followed by "
+            "'_and_main_passage' or '_and_related_passage'."
+        )
+    editor, phase = _EDITORS.get(row["method"], (row["method"], "post"))
+    return {
+        "editor": editor,
+        "case_id": seed_of(row["sample_id"]),
+        "relation": "",
+        "phase": phase,
+        "sample": 0,
+        "passage": _PASSAGES[passage],
+        "claim_kind": kind,
+        "claim_id": hashlib.sha256(row["claim"].encode()).hexdigest()[:16],
+        "claim": row["claim"],
+        "annotator": annotator,
+        "label": row["classification"],
+        "p_supports": None,
+        "p_neutral": None,
+        "p_contradicts": None,
+        "evidence": evidence,
+        "reply": "",
+        "status": "ok",
+    }

@@ -1,0 +1,336 @@
+"""Reports about texts, written: a page, JSON, CSV tables of rows, and LEME's Figures 3 to 7."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from seesaw_cf.base.errors import MissingExtraError, RecordError, RunFolderError
+from seesaw_cf.base.files import csv_text, sweep, write_text
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.terminal import cut
+from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.leme_auto import leme_auto
+from seesaw_cf.report.figures import svg
+from seesaw_cf.report.provenance import repeat_command
+from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
+from seesaw_cf.report.rows import Manifest, rows_of
+from seesaw_cf.report.screen import Screen
+from seesaw_cf.stats.plain import plain
+from seesaw_cf.texts.report.collected import Collected, collect
+from seesaw_cf.texts.report.figures import figures_of
+from seesaw_cf.texts.report.leme import leme_frame
+from seesaw_cf.texts.report.measures import (
+    model_measures,
+    own_measures,
+    passage_columns,
+    read_references,
+    simple_measures,
+)
+from seesaw_cf.texts.report.people import failure_examples, people_frame
+from seesaw_cf.texts.report.rows import PLACE, frame_of, table_of, text_row
+from seesaw_cf.texts.report.screen import people_screen, run_screen
+from seesaw_cf.texts.runs import RunTexts, finished_manifest
+from seesaw_cf.texts.write.pairs import passage_pairs
+
+TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
+    "counts": ("How many edits and texts there are, and what is missing and why.",
+               ("edits", "texts", "unrated", "equal_answers", "reflected")),
+    "flaws": ("Mean ratings of flaws by edited property and by editor (SEESAW-CF Tables 6 and 19): 1 is more after the "
+              "edit, −1 more before. “These raters” has no claim about others.",
+              ("flaw", "flaw_these_raters", "flaw_more", "flaw_less", "flaw_by_editor")),
+    "ratings": ("Ratings from 1 to 7 (LEME Tables 1 and 10 to 13, Figure 3), and whether they are lower than before "
+                "the edit.",
+                ("rating", "rating_by_type", "rating_together", "lower", "lower_by_type", "rating_other_raters")),
+    "claims": ("What texts support and contradict (LEME Figures 4 and 5, Tables 2 and 3).",
+               ("claims", "contradicted_more", "support_lost", "labels_differ", "claim_share")),
+    "failures": ("Failure modes that people find (LEME section 5.6, Table 20).", ("failure",)),
+    "short_form": ("The short form, kinds of edits, and whether the short form predicts the long one (LEME Tables 14 "
+                   "to 18, Figures 6 and 7).",
+                   ("edit_kind", "by_kind", "short_form", "short_by_kind", "correlation")),
+    "measures": ("Measures without people (LEME Table 19), and their rank correlation with people's ratings.",
+                 ("measure", "measure_correlation")),
+    "judges": ("Judges beside people and beside a constant answer (SEESAW-CF Table 20, LEME Table 9), and "
+               "answers given twice.",
+               ("judge_right", "judge_kappa", "judge_confusion", "beside_people", "same_again", "order_turned",
+                "order_stuck", "first_text")),
+    "agreement": ("Agreement of people (SEESAW-CF Table 21, LEME Table 5).",
+                  ("percent", "kappa", "alpha", "fleiss")),
+}  # fmt: skip
+"""CSV file -> what it holds, and the numbers in it."""
+KINDS = ("flaws", "ratings", "annotations", "failures")
+NOT_MEASURED = "It is not known how often the annotator of these claims is right: measure it with `texts train`."
+_WARNING = "Language models wrote these texts. What they say of people is often false, and some of it is offensive."
+_METHOD = (
+    "The same model writes before an edit (none) and after it. Numbers of long texts are means of case means with "
+    "95 % intervals clustered by case. Tests are corrected by Holm. A number without an interval has its reason beside "
+    "it."
+)
+_MAX_TEXTS, _MAX_CHARACTERS = 40, 1200  # on a page
+
+
+def report_run(
+    folder: Path,
+    out: Path | None = None,
+    *,
+    scores: Path | None = None,
+    measures: Sequence[str] = (),
+    references: Path | None = None,
+    pictures: bool = False,
+) -> str:
+    """Write the report of a finished run of texts, and return its first screen.
+
+    Args:
+        folder: The run.
+        out: Where the report goes; `FOLDER/report` when None.
+        scores: A run folder of `seesaw-cf run` over the same edits by the same model: the short form, kinds of edits,
+            and how far the short form predicts the long one.
+        measures: "NAME:MODEL" of measures that need a model; see `seesaw_cf.texts.report.measures.MEASURES`.
+        references: Texts about new targets, for the reference score.
+        pictures: Write every picture as a file too.
+
+    Raises:
+        RunFolderError: A folder is not that of a finished run, or the two are of other models.
+        RecordError: No edit is in both runs, or the records differ from those of the run.
+        SeesawError: A model or file that cannot be used.
+    """
+    run = RunTexts(folder)
+    short = _short_form(scores, run) if scores is not None else None
+    texts = read_references(references) if references is not None else {}
+    simple = [simple_measures(run.samples), own_measures(run.passages, run.records, texts)]
+    simple += [model_measures(given, run.samples, run.passages) for given in measures]
+    factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
+    tables = run.passages, run.ratings, run.annotations
+    frame = leme_frame(
+        *tables, scores=short, simple=pd.concat(simple, ignore_index=True), factual=factual, edits=run.edits
+    )
+    settings = run.manifest["settings"]
+    model = str(run.manifest["model"].get("id"))
+    screen = run_screen(frame, model, settings.get("samples", 1), annotator_lines(folder))
+    drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
+    foot = [_METHOD, f"Generation settings {settings['generation']}: {drawn}."]
+    command = repeat_command(cast(Manifest, run.manifest), "leme run")
+    out = out or folder / "report"
+    return _write(out, screen, frame, _run_texts(run), pictures, facts=run.manifest, foot=foot, command=command)
+
+
+def report_people(
+    places: Sequence[Path],
+    out: Path,
+    run: Path | None = None,
+    *,
+    judges: Sequence[str] = (),
+    pictures: bool = False,
+) -> str:
+    """Write the report of answers by people and judges, and return its first screen.
+
+    Args:
+        places: Folders and Parquet files of ratings, claims, failure modes and flaws, and CSV files as the authors of
+            the papers released them.
+        out: Where the report goes.
+        run: The run that the texts are from: its raters, annotators and measures are compared with people.
+        judges: Which raters of flaws are models.
+        pictures: Write every picture as a file too.
+
+    Raises:
+        SeesawError: A table that cannot be used, or a run without records.
+    """
+    people = collect(places, KINDS)
+    judged = collect([run], ["passages"]) if run is not None else None
+    if judged is not None and "passages" not in people.tables:
+        people = replace(people, tables={**people.tables, "passages": judged.get("passages")})
+    frame = people_frame(people, judged, judges)
+    if run is not None and people.get("ratings").num_rows:
+        frame = pd.concat([frame, _correlated(RunTexts(run), people)], ignore_index=True)
+    screen = people_screen(frame, people, judges)
+    facts: JsonObject = {
+        "files": [place.name for place in places],
+        "judges": list(judges),
+        "run": run.name if run else "",
+    }
+    examples = {"failure_examples": failure_examples(people)} if people.get("failures").num_rows else {}
+    return _write(
+        out, screen, frame, _rated_texts(people.get("flaws")), pictures, facts=facts, more=examples, foot=[_METHOD]
+    )
+
+
+def _short_form(folder: Path, run: RunTexts) -> pa.Table:
+    """Read the score table of a run, and check that it is of the same model and edits as the long texts."""
+    short = finished_manifest(folder, "scores.parquet", "run")
+    for name in ("fingerprint", "dtype"):
+        one, other = (found.get("model", {}).get(name) for found in (run.manifest, short))
+        if one != other:
+            raise RunFolderError(
+                f"{folder}: its model has the {name} {other}, that of the long texts {one}; expected one model. "
+                "Run `seesaw-cf run` with the same --model, --revision and --dtype."
+            )
+    table = read_table(folder / "scores.parquet", SCORES)
+    edits = [set(zip(own["editor"].to_pylist(), own["case_id"].to_pylist())) for own in (table, run.passages)]
+    if not edits[0] & edits[1]:
+        editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))
+        raise RecordError(
+            f"scores: no edit by the same editor is in both runs; the scores are of {editors} and {len(cases)} cases "
+            f"from {cases[:1]}. Run `seesaw-cf run` with the --config, --limit, --seed and --editor of the long texts."
+        )
+    return table
+
+
+def annotator_lines(folder: Path) -> list[str]:
+    """Return how good the annotator of a run is on texts it has not seen, as sentences."""
+    file = folder / "annotator.json"
+    annotator = read_json(file, error=RunFolderError) if file.exists() else {}
+    if figures := annotator.get("report", {}).get("figures"):
+        own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]
+        recall = own["contradicts"]
+        ends = (
+            f" [{own['accuracy']['low']:.2f}, {own['accuracy']['high']:.2f}]"
+            if own["accuracy"]["low"] is not None
+            else ""
+        )
+        return [
+            f"On {own['n']} claims of {own['n_groups']} samples that it was not trained on the annotator is right "
+            f"about {own['accuracy']['value']:.2f}{ends}, always the commonest label about {constant['value']:.2f}.",
+            f"It finds {recall['recall']:.2f} of the {recall['support']:.0f} contradictions there.",
+        ]
+    return [NOT_MEASURED] if annotator else []
+
+
+def _correlated(run: RunTexts, people: Collected) -> pd.DataFrame:
+    """Return how measures without a model go with what people say, over texts: LEME Table 19, appendix I."""
+    samples = run.samples
+    rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
+    mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
+    places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
+    beside = mean.reindex(places)
+    ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
+    try:
+        found = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
+    except MissingExtraError as error:
+        return frame_of([text_row("measure_correlation", Estimate(float("nan"), note=str(error)))])
+    pairs = (found.correlations or {}).items()
+    return frame_of(
+        text_row("measure_correlation", own.spearman, asked=name, reference=own.item, scale="rho")
+        for name, own in pairs
+    )
+
+
+# Texts on a page.
+
+
+def _run_texts(run: RunTexts) -> Part | None:
+    """Return texts before and after edits, those first whose untouched facts lost most support."""
+    pairs, _ = passage_pairs(run.passages, ("subject", "related", "guided", "free"))
+    rows = [] if run.annotations is None else run.annotations.to_pylist()
+    labels: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in rows:
+        place = row["case_id"], row["sample"], row["passage"], row["editor"] if row["phase"] == "post" else ""
+        labels.setdefault(place, {})[f"{row['claim_kind']}: {row['claim']}"] = row["label"]
+    found = []
+    for pair in pairs:
+        passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
+        before, after = (labels.get((pair.case_id, int(sample), passage, name), {}) for name in ("", pair.editor))
+        moved = [
+            f"{claim}: {before[claim]} → {label}" for claim, label in after.items() if before.get(claim, label) != label
+        ]
+        lost = sum(before.get(claim) == "supports" and label != "supports" for claim, label in after.items()
+                   if claim.startswith("ground_truth"))  # fmt: skip
+        found.append((lost, [f"{pair.entity} ({passage}), {pair.editor}", pair.pre, pair.post, "; ".join(moved)]))
+    return _texts(found, "claims that changed")
+
+
+def _rated_texts(flaws: pa.Table) -> Part | None:
+    """Return rated pairs of texts, those first in which most ratings see a change."""
+    by_pair: dict[str, list[dict[str, Any]]] = {}
+    for row in flaws.to_pylist():
+        by_pair.setdefault(row["pair_id"], []).append(row)
+    found = []
+    for own in by_pair.values():
+        seen = [f"{row['flaw']} {row['change']:+d} ({row['rater']}){': ' + row['quote'] if row['quote'] else ''}"
+                for row in own if row["change"]]  # fmt: skip
+        first = own[0]
+        found.append(
+            (len(seen), [f"{first['entity']}, {first['editor']}", first["pre"], first["post"], "; ".join(seen)])
+        )
+    return _texts(found, "ratings of a change")
+
+
+def _texts(found: Sequence[tuple[int, list[str]]], last: str) -> Part | None:
+    ordered = sorted(found, key=lambda one: -one[0])[:_MAX_TEXTS]
+    rows = [PageRow([cut(cell or "", _MAX_CHARACTERS) for cell in cells], bool(count)) for count, cells in ordered]
+    heads = ["text about", "before", "after", last]
+    extent = f"{len(rows)} of {len(found)} texts, those first in which most changed."
+    return Part("The texts", [_WARNING, extent], table=PageTable(heads, [False] * 4, rows)) if rows else None
+
+
+# Files.
+
+
+def _write(
+    folder: Path,
+    screen: Screen,
+    frame: pd.DataFrame,
+    texts: Part | None,
+    pictures: bool,
+    *,
+    facts: JsonObject,
+    foot: Sequence[str],
+    command: str = "",
+    more: Mapping[str, pd.DataFrame] | None = None,
+) -> str:
+    tables = {name: table_of(frame, whats) for name, (_, whats) in TABLES.items()} | dict(more or {})
+    tables = {name: table for name, table in tables.items() if len(table)}
+    about = {name: TABLES[name][0] if name in TABLES else "One text of each failure mode." for name in tables}
+    figures = list(figures_of(frame))
+    drawn = {caption: [("", Markup(svg(figure, caption)))] for _, caption, figure in figures}
+    parts = (
+        [Part("Pictures", ["Means or shares with 95 % intervals; none is the unedited model."], drawn)] if drawn else []
+    )
+    parts += [texts] if texts else []
+    parts += [
+        Part(name.replace("_", " ").capitalize(), [about[name]], table=page_table(own)) for name, own in tables.items()
+    ]
+    page = render_page(screen, parts, tables=about, foot=foot, command=command)
+    record = {"screen": screen.record(), "facts": facts, "tables": list(tables)}
+    sweep(folder)
+    for name in (*TABLES, "failure_examples"):
+        if name in tables:
+            write_text(folder / "tables" / f"{name}.csv", csv_text(tables[name]))
+        else:
+            (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
+    write_text(folder / "report.html", page)
+    write_text(folder / "report.json", json.dumps(plain(record), ensure_ascii=False, indent=1) + "\n")
+    if pictures:
+        (folder / "pictures").mkdir(parents=True, exist_ok=True)
+        for name, _, figure in figures:
+            figure.savefig(folder / "pictures" / f"{name}.png", dpi=200, metadata={"Software": None})
+    return screen.terminal(f"See {folder / 'report.html'}")
+
+
+def page_table(table: pd.DataFrame) -> PageTable:
+    """Return rows as a table of a page: what and whom a number is about, its interval, corrected p, n, reason."""
+    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
+    names = [str(name) for name in table if name not in numbers and name not in ("what", "note", "scale")]
+    rows = []
+    for row in rows_of(table):
+        about = " · ".join(str(row[name]).replace("_", " ") for name in names if pd.notna(row[name]) and row[name])
+        ends = [_cell(row.get(name)) for name in ("value", "low", "high", "p_adjusted", "n")]
+        interval = f" [{ends[1]}, {ends[2]}]" * bool(ends[1])
+        number = str(row.get("what", "")).replace("_", " ")
+        rows.append(PageRow([number, about, ends[0] + interval, *ends[3:], str(row.get("note") or "")]))
+    heads = ["number", "of", "value", "corrected p", "n", "note"]
+    return PageTable(heads, [head in ("value", "corrected p", "n") for head in heads], rows)
+
+
+def _cell(value: Any) -> str:
+    if value is None or pd.isna(value):
+        return ""
+    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"

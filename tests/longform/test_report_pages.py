@@ -1,0 +1,198 @@
+"""Reports about texts, written: sentences for each verdict, hostile names, files, the commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.cli import main
+from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.stats.plain import json_text
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.people import people_frame
+from seesaw_cf.texts.report.rows import frame_of, text_row
+from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
+from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.train.scores import label_scores
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.types import Estimate
+from tests.page_reader import HOSTILE, Read
+
+from .analysis_samples import table
+from .flaw_samples import pair
+from .people_runs import write_run
+from .report_samples import flaw_ratings, people
+
+_NAN = float("nan")
+_MORE = (
+    "Texts contradict facts that no edit touches {} often: by 50 points [20, 80] in texts about the subject (memit)."
+)
+_LOWER = "Ratings are lower after edits, from 1 to 7: “fluency” by 1.0 [0.5, 1.5] (memit)."
+
+
+def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
+    """A run of six edits: fluency falls from 4 to 2 in each, and every text contradicts a fact after the edit."""
+    write_run(folder, 6, text, editor)
+    about = [
+        {"editor": name, "phase": "pre" if name == "none" else "post", "case_id": case, "passage": "subject"}
+        for name in ("none", editor)
+        for case in range(1, 7)
+    ]
+    rated = [
+        row | {"item": "fluency", "rater": f"judge{text}", "rating": 4.0 if row["phase"] == "pre" else 2.0}
+        for row in about
+    ]
+    fact = {
+        "claim_kind": "ground_truth",
+        "claim_id": "P1",
+        "claim": f"a fact{text}",
+        "annotator": "nli",
+        "evidence": [],
+    }
+    marked = [row | fact | {"label": "supports" if row["phase"] == "pre" else "contradicts"} for row in about]
+    write_table(folder / "ratings.parquet", table(RATINGS, rated))
+    write_table(folder / "annotations.parquet", table(ANNOTATIONS, marked))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("what", "numbers", "finding"),
+    [
+        ("contradicted_more", {"p_adjusted": 0.01}, _MORE.format("more")),
+        ("contradicted_more", {"p_adjusted": 0.01, "value": -0.5, "low": -0.8, "high": -0.2}, _MORE.format("less")),
+        ("contradicted_more", {"p_adjusted": 0.2},
+         "No editor is shown to make texts contradict facts that no edit touches more often."),
+        ("contradicted_more", {"low": _NAN, "high": _NAN},
+         "Too few edits to tell whether texts contradict facts that no edit touches more often."),
+        ("lower", {"p_adjusted": 0.01, "value": -1.0, "low": -1.5, "high": -0.5}, _LOWER),
+        ("lower", {"p_adjusted": 0.2}, "No rating is shown to be lower after edits."),
+    ],
+)  # fmt: skip
+def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, float], finding: str) -> None:
+    usual: dict[str, Any] = {
+        "value": 0.5,
+        "low": 0.2,
+        "high": 0.8,
+        "p_adjusted": _NAN,
+        "scale": "share",
+        "asked": "fluency",
+    }
+    row = text_row(what, Estimate(0.0), about="subject", editor="memit", rater="nli", **usual | {**numbers})
+    assert text_findings(frame_of([row])) == [finding]
+
+
+@pytest.mark.parametrize("verdict", JUDGE_WORDS)
+def test_what_a_judge_is_said_to_be(verdict: str) -> None:
+    row = text_row("judge_kappa", Estimate(0.5), rater="gpt", asked="sexism", verdict=verdict)
+    screen = people_screen(frame_of([row]), Collected(), ["gpt"])
+    assert screen.finding == [f"gpt {JUDGE_WORDS[verdict].format(flaws='sexism')}."]
+
+
+def test_peoples_ratings_stand_first_for_what_they_are() -> None:
+    tables = flaw_ratings()
+    given = Collected({"flaws": tables["flaws"], "reflected": tables["reflected"]})
+    screen = people_screen(people_frame(given, judges=["judge"], draws=20), given, ["judge"])
+    assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, judge"
+    assert screen.finding[0].startswith("These three raters found more ")
+    assert " of pairs after edits of " in screen.finding[0]
+    assert screen.missing.endswith("flaws are missing.")
+    assert any(note.startswith("Intervals are for these raters") for note in screen.notes)
+
+
+def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
+    run = long_run(tmp_path / "run")
+    text = report_run(run, pictures=True)
+    assert "Texts contradict facts that no edit touches more often: by 100 points" in " ".join(text.split())
+    folder = run / "report"
+    assert {file.name for file in folder.iterdir()} == {"report.html", "report.json", "tables", "pictures"}
+    record = json.loads((folder / "report.json").read_text("utf-8"))
+    assert set(record["tables"]) == {file.stem for file in (folder / "tables").iterdir()}
+    drift = pd.read_csv(folder / "tables" / "claims.csv").query("what == 'contradicted_more'")
+    assert drift["value"].tolist() == [1]
+    first = {file: file.read_bytes() for file in folder.rglob("*.*")}
+    (run / "annotations.parquet").unlink()
+    report_run(run)
+    assert not (folder / "tables" / "claims.csv").exists(), "what an earlier report had is gone"
+    assert "No claims were annotated." in (folder / "report.html").read_text("utf-8")
+    long_run(run)
+    report_run(run, pictures=True)
+    assert first == {file: file.read_bytes() for file in folder.rglob("*.*")}, "the same run gives the same bytes"
+
+
+def test_people_beside_a_run(tmp_path: Path) -> None:
+    run = long_run(tmp_path / "run")
+    for name, given in people().items():
+        write_table(tmp_path / "people" / f"{name}.parquet", given)
+    words = ["leme", "report", str(run), "--raters", str(tmp_path / "people")]
+    assert main(words) == 0
+    tables = run / "report" / "people" / "tables"
+    assert set(pd.read_csv(tables / "judges.csv")["rater"]) == {"judge", "nli", "the commonest", "another person"}
+    assert set(pd.read_csv(tables / "measures.csv")["what"]) == {"measure_correlation"}
+    assert (tables / "failure_examples.csv").exists()
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_names_and_texts_stay_what_they_are(tmp_path: Path, kind: str) -> None:
+    word, pages = HOSTILE[kind], []
+    for name, text, editor in (("plain", "", "memit"), ("hostile", word, word)):
+        run = long_run(tmp_path / name, text, editor)
+        report_run(run)
+        pages.append(run / "report")
+        rows = [
+            flaw_row(
+                pair(case, entity=word, post=word, editor=editor), "sexism", rater, "pre", FlawAnswer(case % 2, word)
+            )
+            for case in range(6)
+            for rater in ("A", editor)
+        ]
+        write_table(tmp_path / f"{name}.parquet", flaw_table(rows))
+        report_people([tmp_path / f"{name}.parquet"], tmp_path / f"{name}-people")
+        pages.append(tmp_path / f"{name}-people")
+    reads = [Read((page / "report.html").read_text("utf-8")) for page in pages]
+    for plain, page in (reads[::2], reads[1::2]):
+        assert {tag for tag, _ in page.tags} == {tag for tag, _ in plain.tags}
+    for file in (file for page in pages for file in (page / "tables").iterdir()):
+        cells = [cell for row in csv.reader(io.StringIO(file.read_text("utf-8"), newline="")) for cell in row]
+        assert not any(cell.startswith("=") for cell in cells)
+
+
+def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", 1)
+    passages = read_table(run / "passages.parquet", PASSAGES).to_pylist()
+    nothing = [row | {"text": None, "status": "refused"} for row in passages]
+    write_table(run / "passages.parquet", pa.Table.from_pylist(nothing, schema=PASSAGES))
+    text = report_run(run)
+    assert "No text was written." in text
+    assert "6 texts are missing" in text
+    html = (run / "report" / "report.html").read_text("utf-8")
+    assert "nan" not in Read(html).text
+
+
+def test_an_annotator_is_measured_or_said_not_to_be(tmp_path: Path) -> None:
+    assert annotator_lines(tmp_path) == []
+    write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": {}}))
+    assert annotator_lines(tmp_path)[0].startswith("It is not known how often the annotator")
+    parts = [{"all": label_scores(range(3), answers, range(3), LABELS)} for answers in ([0, 1, 0], [0, 0, 0])]
+    report = {"figures": dict(zip(("trained", "constant"), parts, strict=True))}
+    write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": report}))
+    assert annotator_lines(tmp_path) == [
+        "On 3 claims of 3 samples that it was not trained on the annotator is right about 0.67, always the commonest "
+        "label about 0.33.",
+        "It finds 0.00 of the 1 contradictions there.",
+    ]
+
+
+def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["leme", "report", "--raters", str(tmp_path)]) == 1
+    assert "give RUN, or --raters TABLE with --out DIR, or both" in capsys.readouterr().err

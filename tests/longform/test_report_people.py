@@ -1,0 +1,185 @@
+"""LEME's tables from people's answers: by hand, beside a run, on the public annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.people import failure_examples, people_frame
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
+from seesaw_cf.texts.wording import FAILURE_MODES
+
+from .coupled import passages, record
+
+PLACE = {"editor": "memit", "case_id": 1, "relation": "P19", "phase": "post", "sample": 0}
+Row = dict[str, Any]
+
+
+def rows_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
+    blank: Row = dict.fromkeys(schema.names) | {"status": "ok"}
+    return pa.Table.from_pylist([blank | PLACE | row for row in rows], schema=schema)
+
+
+def ratings(by_rater: dict[str, list[float | None]], item: str = "fluency") -> list[Row]:
+    """One rating per case."""
+    return [
+        {"case_id": case, "item": item, "rater": rater, "rating": value}
+        for rater, values in by_rater.items()
+        for case, value in enumerate(values)
+    ]
+
+
+def labels(by_rater: dict[str, str]) -> list[Row]:
+    """s, n, c per case, of the new fact in the main passage."""
+    names = {"s": "supports", "n": "neutral", "c": "contradicts", "-": None}
+    about = {"passage": "subject", "claim_kind": "new_fact", "claim_id": "new_fact", "claim": "x", "evidence": []}
+    return [
+        about | {"case_id": case, "annotator": rater, "label": names[letter]}
+        for rater, letters in by_rater.items()
+        for case, letter in enumerate(letters)
+    ]
+
+
+def rows(what: str, people: Collected, judged: Collected | None = None, draws: int = 40) -> pd.DataFrame:
+    frame = people_frame(people, judged, draws=draws)
+    return frame[frame["what"] == what]
+
+
+def survey(by_rater: dict[str, list[float | None]]) -> Collected:
+    return Collected({"ratings": rows_of(RATINGS, ratings(by_rater))})
+
+
+def test_the_survey_pools_people_and_says_how_far_they_agree() -> None:
+    given = survey({"A": [7, 6, 5, 4, 3, 2], "B": [7, 6, 5, 4, 3, None]})
+    cell = rows("rating", given).iloc[0]
+    assert (cell["value"], cell["n"], cell["n_edits"], cell["n_missing"]) == (4.5, 11, 6, 1)
+    assert (cell["editor"], cell["asked"], cell["rater"]) == ("memit", "fluency", "people")
+    alpha = rows("alpha", given).set_index("asked")["value"]
+    assert alpha.to_dict() == {"all": 1, "naturalness": 1, "fluency": 1}, "all, of each type, of each statement"
+    percent = rows("percent", given).set_index(["rater", "asked"])
+    assert (percent.loc[("A/B", "all"), "value"], percent.loc[("A/B", "all"), "n"]) == (100, 5)
+    assert rows("rating_other_raters", given)["note"].str.startswith("too few raters: ").all()
+
+
+def test_each_figure_of_agreement_has_its_own_n_and_a_reason_for_no_interval() -> None:
+    apart = survey({"A": [7, 6, 5, 4, None, None, 1], "B": [7, 5, 5, 4, 3, None, None], "C": [None] * 5 + [1, 2]})
+    alpha, fleiss = (rows(what, apart).set_index("asked").loc["all"] for what in ("alpha", "fleiss"))
+    assert (alpha["n"], fleiss["n"], alpha["n_items"]) == (5, 0, 7)
+    assert (alpha["note"], fleiss["note"]) == ("", "nothing rated by all raters")
+    alike = survey({"A": [4, 4, 4], "B": [4, 4, 4]})
+    for what in ("alpha", "fleiss"):
+        one = rows(what, alike).set_index("asked").loc["all"]
+        assert (one["note"], one["n"]) == ("no two different ratings", 3)
+
+
+def test_claims_are_counted_as_in_tables_2_and_3() -> None:
+    given = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "ssnncc", "B": "ssnns-"}))})
+    shares = rows("claims", given).set_index("answer")["value"].to_dict()
+    assert shares == pytest.approx({"supports": 2.5 / 6, "neutral": 2 / 6, "contradicts": 1.5 / 6})
+    counts = rows("claim_share", given).set_index("answer")["count"].to_dict()
+    assert counts == {"supports": 5, "neutral": 4, "contradicts": 2, "new_fact, subject passage": 11}
+    percent = rows("percent", given).set_index(["rater", "asked"])
+    assert (percent.loc[("A/B", "all"), "value"], percent.loc[("A/B", "all"), "n"]) == (80, 5)
+
+
+def test_table_3_is_of_all_labels_not_of_edits() -> None:
+    """LEME Table 3: 61 % of 726 labels are of ground truth in the main passage, 444; 19 % in the related, 138.
+
+    New and old facts have 36 in each passage (5 %). Edits differ in how many labels they have: here 12 have one of the
+    444, the other 24 have 18 each.
+    """
+    kinds: dict[tuple[str, str], Callable[[int], int]]
+    kinds = {("ground_truth", "subject"): lambda case: 1 if case < 12 else 18}
+    kinds |= {("ground_truth", "related"): lambda case: 6 if case > 12 else 0}
+    kinds |= {
+        (fact, passage): lambda case: 1 for fact in ("new_fact", "old_fact") for passage in ("subject", "related")
+    }
+    marked = [
+        {"case_id": case, "claim_kind": kind, "passage": passage, "claim_id": f"{kind}-{number}", "claim": "x"}
+        | {"annotator": "A", "label": "supports", "evidence": []}
+        for (kind, passage), count in kinds.items()
+        for case in range(36)
+        for number in range(count(case))
+    ]
+    assert len(marked) == 726
+    counts = rows("claim_share", Collected({"annotations": rows_of(ANNOTATIONS, marked)}), draws=0).set_index("answer")
+    published = {"ground_truth, subject passage": (444, 0.61), "ground_truth, related passage": (138, 0.19)}
+    for name, (count, share) in published.items():
+        assert (counts.loc[name, "count"], round(counts.loc[name, "value"], 2)) == (count, share)
+    assert round(counts.loc["new_fact, subject passage", "value"], 2) == 0.05
+
+
+def test_failure_modes_have_shares_examples_and_agreement() -> None:
+    given = [
+        {"case_id": case, "mode": mode, "rater": rater, "present": mode == "topic_drift" and case < 3, "comment": "<b>"}
+        for case in range(6)
+        for mode in FAILURE_MODES
+        for rater in ("A", "B")
+    ]
+    people = Collected({"failures": rows_of(FAILURES, given), "passages": passages([record(0)])})
+    shares = rows("failure", people).set_index("asked")
+    assert shares.loc["Topic drift", "value"] == pytest.approx(0.5)
+    assert 0 <= shares.loc["Topic drift", "low"] < 0.5
+    assert shares.loc["Good edit", ["value", "low"]].tolist() == [0, 0]
+    assert shares.loc["Good edit", "high"] == pytest.approx(1 - 0.05 ** (1 / 6)), "6 of 6 have a chance of 5 %"
+    [example] = failure_examples(people).to_dict("records")
+    assert example["texts"].startswith("subject: Marie Curie was born in London.")
+    assert " / related: " in example["texts"]
+    assert rows("alpha", people).set_index("asked").loc["Topic drift", "value"] == 1
+    with pytest.raises(UnknownNameError, match=r"unknown failure mode 'topc_drift'\. Did you mean 'topic_drift'"):
+        rows("failure", Collected({"failures": rows_of(FAILURES, [given[0] | {"mode": "topc_drift"}])}))
+
+
+@pytest.mark.slow
+def test_judges_stand_beside_a_constant_and_another_person() -> None:
+    said = ratings({"A": [7, 6, 5, 4, 3, 3], "B": [6, 6, 5, 4, 3, 2]})
+    own = ratings({"judge": [7, 6, 5, 4, 3, None]}) + ratings({"noise": [1, 1, 1, 7, 7, 7]})
+    own[5] |= {"status": "left out: the rater learned from this passage"}
+    marked = labels({"A": "ssnncc"})
+    judged = Collected({"ratings": rows_of(RATINGS, own), "annotations": rows_of(ANNOTATIONS, labels({"m": "ssnnnn"}))})
+    people = Collected({"ratings": rows_of(RATINGS, said), "annotations": rows_of(ANNOTATIONS, marked)})
+    found = rows("beside_people", people, judged).set_index(["about", "asked", "rater"]).sort_index()
+    alpha = found.loc[("survey", "alpha")]
+    assert alpha["n"].to_dict() == {"judge": 10, "noise": 12, "the commonest": 12, "another person": 6}
+    assert alpha["n_left_out"].to_dict() == {"judge": 1, "noise": 0, "the commonest": 0, "another person": 0}
+    assert found.loc[("survey", "exact", "judge"), "value"] == 0.9
+    assert found.loc[("survey", "within_one", "judge"), "value"] == 1
+    assert alpha.loc["judge", "value"] > 0.9 > alpha.loc["noise", "value"]
+    accuracy = found.loc[("claims", "accuracy")]["value"]
+    assert accuracy.to_dict() == pytest.approx({"m": 4 / 6, "the commonest": 2 / 6})
+
+
+def test_intervals_of_shares_of_labels_stay_within_0_and_1() -> None:
+    people = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 12}))})
+    judged = Collected({"annotations": rows_of(ANNOTATIONS, labels({"m": "s" * 11 + "n"}))})
+    found = rows("beside_people", people, judged).set_index(["asked", "rater"])
+    assert found.loc[("accuracy", "m"), "high"] < 1
+    given = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 11 + "n"}))})
+    counts = rows("claim_share", given).set_index("answer")
+    assert counts.loc["supports", "value"] < counts.loc["supports", "high"] < 1
+    assert 0 < counts.loc["neutral", "low"] < counts.loc["neutral", "value"]
+
+
+def test_bad_answers_are_named() -> None:
+    with pytest.raises(RecordError, match=r"ratings: 1 outside 1 to 7, first 9 by 'A' for 'fluency' of case 1\."):
+        rows("rating", survey({"A": [3, 9]}))
+    wrong = labels({"A": "s"})
+    wrong[0]["label"] = "maybe"
+    with pytest.raises(RecordError, match=r"labels \['maybe'\], expected supports, neutral, contradicts"):
+        rows("claims", Collected({"annotations": rows_of(ANNOTATIONS, wrong)}))
+
+
+def test_what_people_lose_is_compared_within_each_of_them() -> None:
+    given = labels({"A": "ssssssss", "B": "cccccccc"})  # two who disagree, and change nothing
+    about = {"claim_kind": "ground_truth", "claim_id": "fact"}
+    marked = [row | about | phase for row in given for phase in ({}, {"editor": "none", "phase": "pre"})]
+    people = Collected({"annotations": rows_of(ANNOTATIONS, marked)})
+    assert rows("contradicted_more", people)["value"].tolist() == [0]
+    lost = rows("support_lost", people).iloc[0]
+    assert (lost["value"], lost["n"]) == (0, 8)
