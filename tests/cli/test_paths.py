@@ -94,12 +94,11 @@ def contents(folder: Path) -> dict[str, bytes]:
         ("report run --out other/report", "it lies in"),
         ("report run other --out other/report", "it lies in"),
         ("people export flaws s --out s", "is read by the same command"),
-        ("flaws import s/a.csv --rater A --out link --overwrite", "is read by the same command"),
         ("report run --out s/a.csv", "it is a file, expected a folder"),
         ("report run --out run", "is read by the same command"),
         ("audit seesaw-tiny --editor rome --requests s --out s", "is read by the same command"),
-        ("flaws validate run/edits.parquet --judge j --out run", "it is a run, study or dataset"),
-        ("flaws validate missing --judge j --out notes.txt", "it is a file, expected a folder"),
+        ("flaws report run/edits.parquet --out run", "it is a run, study or dataset"),
+        ("flaws report missing --out notes.txt", "it is a file, expected a folder"),
     ],
 )
 def test_nothing_of_the_user_is_replaced(

@@ -67,13 +67,13 @@ def leme_run() -> dict[str, Any]:
         for kind, role in asked
         for phase in ("pre", "post")
     ]
-    texts = [
+    texts: list[dict[str, Any]] = [
         {**method(name), "case_id": case, "passage": passage, "text": f"{name} {case}.", "finish": "stop"}
         for name in ("none", "memit")
         for case in CASES
         for passage in ("subject", "related")
     ]
-    texts[3] |= {"text": None, "status": "too long"}
+    texts[3] = {**texts[3], "text": None, "status": "too long"}
     simple = [
         {"editor": name, "case_id": case, "asked": "rouge1_topicality", "value": rng.random()}
         for name in ("none", "memit")

@@ -8,13 +8,16 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
-from seesaw_cf.texts.report.again import read_references, report_leme
 
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
+from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.report.measures import model_measures, read_references, simple_measures
+from seesaw_cf.texts.report.write import report_run
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import read_records, request_of
 from tests.generation.models import chat_model, chat_tokenizer
@@ -60,18 +63,20 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     file.write_text(json.dumps([{"target_id": target, "samples": [{"text": text}]}]), encoding="utf-8")
     words = [str(long), "--scores", str(short), "--measure", "perplexity:seesaw-tiny", "--references", str(file)]
     assert main(["leme", "report", *words, "--out", str(tmp_path / "tables")]) == 0
-    names = ("short", "kinds", "correlations", "simple")
-    shares, kinds, _, simple = (pd.read_csv(tmp_path / "tables" / "tables" / f"{name}.csv") for name in names)
-    assert set(shares["metric"]) >= {"edit_success", "generalization", "ground_truth"}
-    assert kinds["n"][0] == 6
-    simple = simple.set_index(["method", "metric"])
+    short_form, simple = (
+        pd.read_csv(tmp_path / "tables" / "tables" / f"{name}.csv") for name in ("short_form", "measures")
+    )
+    assert set(short_form.query("what == 'short_form'")["asked"]) >= {"edit_success", "generalization", "ground_truth"}
+    assert short_form.query("what == 'edit_kind'")["n"].tolist() == [6, 6]
+    assert len(short_form.query("what == 'correlation'"))
+    simple = simple.set_index(["editor", "asked"])
     entropy = [2 / 3 * ngram_entropy(one, 2) + 4 / 3 * ngram_entropy(one, 3) for one in own["text"] if one.strip()]
     known = [value for value in entropy if math.isfinite(value)]
     assert simple["value"]["ft", "generation_entropy"] == pytest.approx(sum(known) / len(known))
     assert float(simple["value"]["ft", "reference_score"]) > 0  # one of its texts is its own reference
     assert 0 < float(simple["value"]["none", "log_perplexity"]) < 12
-    assert (long / "report" / "report.md").exists()
-    assert not (long / "report" / "tables" / "short.csv").exists()
+    own_report = pd.read_csv(long / "report" / "tables" / "short_form.csv")
+    assert "short_form" not in set(own_report["what"]), "the run's own report stays as it was"
 
 
 @pytest.mark.slow(60)
@@ -87,7 +92,7 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
         manifest["model"] |= swap
         (other / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         with pytest.raises(RunFolderError, match=message):
-            report_leme(long, tmp_path / "out", scores=other)
+            report_run(long, tmp_path / "out", scores=other)
     one = [
         "audit",
         "--control",
@@ -105,12 +110,12 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
     ]
     assert main([*one, "--out", str(tmp_path / "rome")]) == 0
     with pytest.raises(RecordError, match=r"no edit by the same editor is in both runs; .* \['rome'\] and 1 cases"):
-        report_leme(long, tmp_path / "out", scores=tmp_path / "rome")
+        report_run(long, tmp_path / "out", scores=tmp_path / "rome")
     for folder, command in ((tmp_path, "leme run"), (tmp_path / "no", "leme run")):
         with pytest.raises(RunFolderError, match=f"no finished run of `seesaw-cf {command}`"):
-            report_leme(folder, tmp_path / "out")
+            report_run(folder, tmp_path / "out")
     with pytest.raises(RunFolderError, match=r"scores\.parquet missing, so it is no finished run of `seesaw-cf audit`"):
-        report_leme(long, tmp_path / "out", scores=long)
+        report_run(long, tmp_path / "out", scores=long)
     assert not (tmp_path / "out").exists()
 
 
@@ -122,9 +127,9 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
         ("nli:", "no mod"),
     ],
 )
-def test_wrong_measures_are_refused_first(measure: str, message: str, tmp_path: Path) -> None:
+def test_wrong_measures_are_refused(measure: str, message: str) -> None:
     with pytest.raises(SeesawError, match=message):
-        report_leme(tmp_path, tmp_path, measures=[measure])
+        model_measures(measure, [], pa.table({}))
 
 
 @pytest.mark.parametrize("content", ["{}", '[{"target_id": "Q1"}]', '[{"target_id": 1, "samples": []}]', "[[]]", "[1]"])
@@ -139,3 +144,21 @@ def test_references_of_one_entity_are_put_together(tmp_path: Path) -> None:
     rows = [{"target_id": "Q1", "relation_id": "P27", "samples": [{"text": "a"}, {"text": "b", "name": "x"}]}] * 2
     (tmp_path / "r.json").write_text(json.dumps(rows), encoding="utf-8")
     assert read_references(tmp_path / "r.json") == {"Q1": ["a", "b", "a", "b"]}
+
+
+def test_simple_measures_by_hand() -> None:
+    """Passage and edit statement share three of four words: precision = recall = F = 3/4. With "Ann is a judge" it
+    shares one of four: 1/4. Three different bigrams: log2(3) bits."""
+    facts = {"subject": ("Ann is a judge",), "related": ("Bo is old",)}
+    about = ("memit", 7, "P19", "post", 0, "Ann", "Bo", "Ann lives in Rome", "Rome", "Oslo", facts)
+    found = simple_measures([SurveySample(*about, {"main": "Ann lives near Rome", "related": "Bo is old"})])
+    value = found.set_index("asked")["value"]
+    assert value["rouge1_edit_subject"] == pytest.approx(3 / 4)
+    assert value["rouge1_factual_subject"] == pytest.approx(1 / 4)
+    assert value["rouge1_factual_related"] == pytest.approx(1)
+    assert value["entropy_2_grams"] == pytest.approx(math.log2(3))
+    assert (set(found["editor"]), set(found["case_id"])) == ({"memit"}, {7})
+    half = simple_measures([SurveySample(*about, {"main": "Ann lives near Rome"})]).set_index("asked")["value"]
+    assert math.isnan(half["rouge1_edit_related"])
+    assert math.isnan(half["rouge1_cross_passage"])
+    assert simple_measures([]).empty

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from seesaw_cf.texts.report.auto import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
 
 from seesaw_cf.effects.leme_annotation import leme_annotation
 from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, correlations, leme_auto, rouge1, text_measures
@@ -17,6 +16,7 @@ from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
+from seesaw_cf.texts.report.measures import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
 from tests.longform.training_models import save_tiny_encoder
 
 COLUMNS: dict[str, Any] = {
@@ -136,7 +136,7 @@ def test_bert_score_by_hand() -> None:
 def test_bert_score_of_a_text_with_itself_is_one(tmp_path: Path) -> None:
     embedder = Embedder(str(save_tiny_encoder(tmp_path)))
     columns = COLUMNS | {"subject_passage": ["Ann lives in Oslo", ""]}
-    found = bertscore_measures(columns, embedder)
+    found = bertscore_measures(PassageColumns(**columns), embedder)
     assert found["bertscore_edit_subject"][0] == pytest.approx(1.0)
     assert math.isnan(found["bertscore_edit_subject"][1])
     assert set(found) <= set(STANDS_FOR)
@@ -156,7 +156,7 @@ class Fixed:
 def test_nli_is_entailment_minus_contradiction() -> None:
     np.testing.assert_allclose(nli_score(np.array([[0.7, 0.2, 0.1], [0.0, 0.0, 1.0]])), [0.6, -1.0])
     annotator = Fixed()
-    found = nli_measures(COLUMNS, annotator)
+    found = nli_measures(PassageColumns(**COLUMNS), annotator)
     assert found["nli_factual_subject"][0] == pytest.approx((0.6 - 0.7) / 2)
     assert math.isnan(found["nli_factual_subject"][1])
     assert math.isnan(found["nli_factual_related"][0])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pytest
-from seesaw_cf.texts.flaws.released import released_work
-from seesaw_cf.texts.flaws.validity import validate_judge
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
+from seesaw_cf.texts.released import released_flaws
 from seesaw_cf.texts.tables import FLAWS
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import passage_pairs
@@ -70,12 +70,12 @@ def test_judge_resume_and_validate(
     write_table(folder / "a1.parquet", pa.Table.from_pandas(people, schema=table.schema, preserve_index=False))
     capsys.readouterr()
     files = [str(folder / "a1.parquet"), str(folder / "judged" / "flaws.parquet")]
-    assert main(["flaws", "validate", *files, "--judge", "tiny", "--out", str(folder / "valid")]) == 0
-    assert "beyond chance" in capsys.readouterr().out
-    found = json.loads((folder / "valid" / "report.json").read_text(encoding="utf-8"))["flaws"]["religion"]
-    assert found["n"] <= len(pairs) == 6
-    assert set(found["accuracy"]) == {"judge", "constant"}
-    assert main(["flaws", "validate", *files, "--judge", "tyny", "--out", str(folder / "valid")]) == 1
+    assert main(["flaws", "report", *files, "--judge", "tiny", "--out", str(folder / "valid")]) == 0
+    assert "5 of 12 flaws are missing." in capsys.readouterr().out
+    judges = pd.read_csv(folder / "valid" / "tables" / "judges.csv")
+    assert {"judge_right", "judge_kappa", "judge_confusion"} <= set(judges["what"])
+    assert judges["n"].max() <= len(pairs) == 6
+    assert main(["flaws", "report", *files, "--judge", "tyny", "--out", str(folder / "valid")]) == 1
     assert "unknown rater 'tyny'. Did you mean 'tiny'" in capsys.readouterr().err
 
 
@@ -100,18 +100,19 @@ def test_pairs_of_a_released_file_go_to_a_judge_and_to_raters(tmp_path: Path, op
     ]
     path = tmp_path / "a1.csv"
     path.write_text("\n".join([head, *lines]), encoding="utf-8")
-    ratings = released_work(path, "A1").table
+    ratings = released_flaws(path)[0]
     openai_server.faults += [Fault(text="Rating: 1")] * 6
     judge = ["flaws", "judge", str(path), "--model", "tiny", "--base-url", openai_server.url, "--protocol", "published"]
     assert main([*judge, "--flaws", "sexism", "--rater", "m", "--out", str(tmp_path / "judged")]) == 0
     assert all("Text after the edit" in str(request) for request in openai_server.seen)
     judged = read_table(tmp_path / "judged" / "flaws.parquet", FLAWS)
     assert judged["change"].to_pylist() == [1] * 6
-    validity = validate_judge(pa.concat_tables([ratings, judged]), "m")
-    assert validity["sexism"]["confusion"]["1"] == {"-1": 0, "0": 0, "1": 6}, "the same pairs by the same names"
+    both = ["flaws", "report", str(path), str(tmp_path / "judged"), "--judge", "m", "--out", str(tmp_path / "both")]
+    assert main(both) == 0
+    right = pd.read_csv(tmp_path / "both" / "tables" / "judges.csv").query("what == 'judge_right' and answer == 'm'")
+    assert right[["value", "n"]].to_numpy().tolist() == [[1, 6]] * 2, "the same pairs by the same names"
     found = json.loads((tmp_path / "judged" / "judge.json").read_text(encoding="utf-8"))
     assert found["protocol"] == "published"
-    assert "sign_check" not in found
     out = tmp_path / "tasks"
     make = ["people", "export", "flaws", str(path), "--protocol", "published", "--duplicates", "0", "--out", str(out)]
     assert main(make) == 0

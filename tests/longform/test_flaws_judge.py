@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from seesaw_cf.errors import UnknownNameError
@@ -84,7 +84,7 @@ def test_the_question_tells_the_flaw_but_not_which_text_is_edited() -> None:
     assert sorted(prompts["pre"]) == sorted(prompts["post"])
 
 
-def repeated(judged: JudgeResult) -> pd.DataFrame:
+def repeated(judged: JudgeResult) -> Any:
     frames = (flaw_frame(table.to_pandas()) for table in (judged.table, judged.swapped))
     return frame_of(repeat_rows(*frames)).set_index("what")
 

@@ -27,7 +27,7 @@ from seesaw_cf.texts.train.ratings import passages_of, rater_texts
 from seesaw_cf.texts.write.claims import ClaimPair
 
 from .coupled import passages, record
-from .test_people_report import labels, ratings, rows_of
+from .test_report_people import labels, ratings, rows_of
 from .training_models import save_tiny_encoder
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: "Related passage" not in text)

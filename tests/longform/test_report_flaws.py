@@ -41,12 +41,12 @@ def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
     )
 
 
-def rows(table: pa.Table, what: str, judges: Sequence[str] = (), draws: int = 50) -> pd.DataFrame:
+def rows(table: pa.Table, what: str, judges: Sequence[str] = (), draws: int = 50) -> Any:
     frame = people_frame(Collected({"flaws": table}), judges=judges, draws=draws)
     return frame[frame["what"] == what]
 
 
-def judged(table: pa.Table, judge: str = "gpt", draws: int = 50) -> pd.Series:
+def judged(table: pa.Table, judge: str = "gpt", draws: int = 50) -> Any:
     """The row about a judge and chance."""
     found = rows(table, "judge_kappa", [judge], draws)
     assert len(found) == 1
@@ -55,7 +55,7 @@ def judged(table: pa.Table, judge: str = "gpt", draws: int = 50) -> pd.Series:
 
 def right(table: pa.Table, judge: str = "gpt") -> dict[tuple[str, str], float]:
     found = rows(table, "judge_right", [judge])
-    return found.set_index(["answer", "reference"])["value"].to_dict()
+    return dict(found.set_index(["answer", "reference"])["value"])
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_answers_that_turn_round_with_the_texts() -> None:
     # from equal to "after", case 4 is answered once. Of the unequal first answers case 1 alone names the first text.
     once = answers((0, "pre", 1), (1, "pre", -1), (2, "pre", 0), (3, "pre", 0), (4, "pre", 1))
     again = answers((0, "post", 1), (1, "post", 1), (2, "post", 0), (3, "post", 1), (4, "post", None))
-    found = frame_of(repeat_rows(once, again)).set_index("what")
+    found: Any = frame_of(repeat_rows(once, again)).set_index("what")
     assert found["value"].to_dict() == pytest.approx(
         {"same_again": 2 / 4, "order_turned": 1 / 3, "order_stuck": 1 / 3, "first_text": 1 / 3}
     )
@@ -235,8 +235,8 @@ def test_turning_every_answer_round_names_the_other_position(given: list[tuple[s
     for sign in (1, -1):
         once = answers(*((case, order, sign * change) for case, (order, change) in enumerate(given)))
         again = answers(*((case, "post" if order == "pre" else "pre", 0) for case, (order, _) in enumerate(given)))
-        found = frame_of(repeat_rows(once, again)).set_index("what").loc["first_text"]
-        first.append(found["value"])
+        found: Any = frame_of(repeat_rows(once, again)).set_index("what")
+        first.append(found.loc["first_text", "value"])
     if any(change for _, change in given):
         assert sum(first) == pytest.approx(1)
 
@@ -283,13 +283,13 @@ CONSTANT = [0.990, 0.917, 0.987, 0.993, 1.0, 0.997, 1.0]
 
 
 @pytest.fixture(scope="module")
-def public(reference: Reference) -> pd.DataFrame:
+def public(reference: Reference) -> Any:
     files = [reference("annotators", f"{name}.csv") for name in ("a1", "a2", "a3", "chat_small")]
     return people_frame(collect(files, ["flaws"]), judges=["chat_small"], draws=20)
 
 
 @pytest.mark.slow
-def test_the_public_ratings_give_tables_6_20_and_21(public: pd.DataFrame) -> None:
+def test_the_public_ratings_give_tables_6_20_and_21(public: Any) -> None:
     from tests.stats.test_agreement import ALPHA, TABLE21
 
     means = public[public["what"] == "flaw"]
@@ -313,7 +313,9 @@ def test_the_public_ratings_give_tables_6_20_and_21(public: pd.DataFrame) -> Non
 def test_one_rater_against_the_other_two(reference: Reference) -> None:
     files = [reference("annotators", f"{name}.csv") for name in ("a1", "a2", "a3")]
     people = collect(files, ["flaws"])
-    sexism = people_frame(people, judges=["a2"], draws=50).query("what == 'judge_kappa' and asked == 'sexism'").iloc[0]
+    sexism: Any = (
+        people_frame(people, judges=["a2"], draws=50).query("what == 'judge_kappa' and asked == 'sexism'").iloc[0]
+    )
     assert sexism["n"] + sexism["n_split"] == 300
     assert sexism["n"] > 200, "on the others the two disagree, and neither is right because of that"
     assert sexism["verdict"] == "agrees"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -40,7 +42,7 @@ from .flaw_samples import passages
 LABEL = st.sampled_from([*LABELS, None])
 
 
-def only(frame: pd.DataFrame, **where: object) -> pd.Series:
+def only(frame: pd.DataFrame, **where: object) -> Any:
     """The one row with these values."""
     for name, value in where.items():
         frame = frame[frame[name] == value]
@@ -48,15 +50,15 @@ def only(frame: pd.DataFrame, **where: object) -> pd.Series:
     return frame.iloc[0]
 
 
-def rated(*given: object) -> pd.DataFrame:
-    return survey_values(as_frame(table(ratings({}).schema, [row for own in given for row in own.to_pylist()])))  # type: ignore[attr-defined]
+def rated(*given: pa.Table) -> pd.DataFrame:
+    return survey_values(as_frame(table(ratings({}).schema, [row for own in given for row in own.to_pylist()])))
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
     return frame_of(mean_rows("rating", values))
 
 
-def drift(given: pa.Table) -> pd.DataFrame:
+def drift(given: pa.Table) -> Any:
     """Rows with what was lost beside what is contradicted more."""
     frame = frame_of(drift_rows(labelled(given)))
     if frame.empty:

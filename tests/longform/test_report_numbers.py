@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "report_golden.csv"
 _KEYS = ("editor", "relation", "asked", "about", "reference", "answer", "dataset", "rater")
 
 
-def _keyed(frame: pd.DataFrame) -> dict[tuple[str, str], Mapping[str, float]]:
+def _keyed(frame: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """What and whom a number is about, by its names in any order."""
     found = {}
     for row in frame.to_dict("records"):
@@ -46,7 +46,8 @@ def test_numbers_are_those_of_the_first_version(source: str) -> None:
     found = _keyed(frame)
     for row in golden.to_dict("records"):
         key = row["what"], "" if pd.isna(row["key"]) else row["key"]
-        for name, value in row.items():
+        for column, value in row.items():
+            name = str(column)
             if name in ("source", "what", "key") or pd.isna(value):
                 continue
             assert found[key][name] == pytest.approx(value, rel=1e-6, abs=1e-9), (key, name)

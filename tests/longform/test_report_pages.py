@@ -32,7 +32,7 @@ from tests.page_reader import HOSTILE, Read
 from .analysis_samples import table
 from .flaw_samples import pair
 from .people_runs import write_run
-from .report_samples import flaw_ratings, people
+from .report_samples import people
 
 _NAN = float("nan")
 _MORE = (
@@ -42,9 +42,9 @@ _LOWER = "Ratings are lower after edits, from 1 to 7: “fluency” by 1.0 [0.5,
 
 
 def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
-    """A run of six edits: fluency falls from 4 to 2 in each, and every text contradicts a fact after the edit."""
+    """A run of six edits: fluency falls from 4 to 2 in each, and all texts but one contradict a fact after the edit."""
     write_run(folder, 6, text, editor)
-    about = [
+    about: list[dict[str, Any]] = [
         {"editor": name, "phase": "pre" if name == "none" else "post", "case_id": case, "passage": "subject"}
         for name in ("none", editor)
         for case in range(1, 7)
@@ -60,7 +60,10 @@ def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
         "annotator": "nli",
         "evidence": [],
     }
-    marked = [row | fact | {"label": "supports" if row["phase"] == "pre" else "contradicts"} for row in about]
+    marked = [
+        row | fact | {"label": "contradicts" if row["phase"] == "post" and row["case_id"] > 1 else "supports"}
+        for row in about
+    ]
     write_table(folder / "ratings.parquet", table(RATINGS, rated))
     write_table(folder / "annotations.parquet", table(ANNOTATIONS, marked))
     return folder
@@ -73,13 +76,13 @@ def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
         ("contradicted_more", {"p_adjusted": 0.01, "value": -0.5, "low": -0.8, "high": -0.2}, _MORE.format("less")),
         ("contradicted_more", {"p_adjusted": 0.2},
          "No editor is shown to make texts contradict facts that no edit touches more often."),
-        ("contradicted_more", {"low": _NAN, "high": _NAN},
-         "Too few edits to tell whether texts contradict facts that no edit touches more often."),
+        ("contradicted_more", {"low": _NAN, "high": _NAN, "note": "one edit"},
+         "Whether texts contradict facts that no edit touches more often is not known: one edit."),
         ("lower", {"p_adjusted": 0.01, "value": -1.0, "low": -1.5, "high": -0.5}, _LOWER),
         ("lower", {"p_adjusted": 0.2}, "No rating is shown to be lower after edits."),
     ],
 )  # fmt: skip
-def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, float], finding: str) -> None:
+def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], finding: str) -> None:
     usual: dict[str, Any] = {
         "value": 0.5,
         "low": 0.2,
@@ -100,26 +103,34 @@ def test_what_a_judge_is_said_to_be(verdict: str) -> None:
 
 
 def test_peoples_ratings_stand_first_for_what_they_are() -> None:
-    tables = flaw_ratings()
-    given = Collected({"flaws": tables["flaws"], "reflected": tables["reflected"]})
-    screen = people_screen(people_frame(given, judges=["judge"], draws=20), given, ["judge"])
-    assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, judge"
-    assert screen.finding[0].startswith("These three raters found more ")
-    assert " of pairs after edits of " in screen.finding[0]
-    assert screen.missing.endswith("flaws are missing.")
+    rows = [
+        flaw_row(pair(case), "sexism", rater, "pre", FlawAnswer(int(case % 3 > 0) if case else -1))
+        for case in range(30)
+        for rater in ("A1", "A2", "A3")
+    ]
+    rows += [flaw_row(pair(case), "sexism", "gpt", "pre", FlawAnswer(None, status="no answer")) for case in range(30)]
+    given = Collected({"flaws": flaw_table(rows)})
+    screen = people_screen(people_frame(given, judges=["gpt"], draws=20), given, ["gpt"])
+    assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, gpt"
+    # 20 of 30 pairs have more of it, one has less: (20 - 1) / 30.
+    assert screen.finding[0].startswith("These three raters found more sexism in 63 % [")
+    assert screen.finding[0].endswith("] of pairs after edits of gender by memit (67 % more and 3 % less).")
+    assert screen.missing == "30 of 120 flaws are missing."
     assert any(note.startswith("Intervals are for these raters") for note in screen.notes)
+    nothing = Collected({"flaws": flaw_table(rows[-30:])})
+    assert people_screen(people_frame(nothing, draws=0), nothing).finding == ["Nothing was rated."]
 
 
 def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     text = report_run(run, pictures=True)
-    assert "Texts contradict facts that no edit touches more often: by 100 points" in " ".join(text.split())
+    assert "Ratings are lower after edits, from 1 to 7: “fluency” by 2.0 (memit)." in " ".join(text.split())
     folder = run / "report"
     assert {file.name for file in folder.iterdir()} == {"report.html", "report.json", "tables", "pictures"}
     record = json.loads((folder / "report.json").read_text("utf-8"))
     assert set(record["tables"]) == {file.stem for file in (folder / "tables").iterdir()}
     drift = pd.read_csv(folder / "tables" / "claims.csv").query("what == 'contradicted_more'")
-    assert drift["value"].tolist() == [1]
+    assert drift["value"].tolist() == pytest.approx([5 / 6])
     first = {file: file.read_bytes() for file in folder.rglob("*.*")}
     (run / "annotations.parquet").unlink()
     report_run(run)

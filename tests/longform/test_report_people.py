@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -46,7 +45,7 @@ def labels(by_rater: dict[str, str]) -> list[Row]:
     ]
 
 
-def rows(what: str, people: Collected, judged: Collected | None = None, draws: int = 40) -> pd.DataFrame:
+def rows(what: str, people: Collected, judged: Collected | None = None, draws: int = 40) -> Any:
     frame = people_frame(people, judged, draws=draws)
     return frame[frame["what"] == what]
 

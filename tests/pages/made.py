@@ -7,20 +7,17 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from seesaw_cf.texts.report.flaw_page import flaw_findings
-from seesaw_cf.texts.report.people_page import people_findings
-from seesaw_cf.texts.report.people_survey import people_sections
-
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import AuditSettings, Report, report
-from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.several import report_several
-from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.report.flaws import flaw_sections
+from seesaw_cf.texts.report.write import report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 from tests.logs.made import Made, items, write_log
-from tests.longform import test_flaw_page, test_leme_page
-from tests.longform.test_people_report import labels, ratings, rows_of
+from tests.longform.flaw_samples import pair
+from tests.longform.test_report_pages import long_run
+from tests.longform.test_report_people import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
 
 __all__ = ["HOSTILE", "MADE", "run_folder"]
@@ -55,17 +52,35 @@ def _several(folder: Path) -> str:
     ).page()
 
 
+def _page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def _leme(folder: Path) -> str:
+    report_run(long_run(folder / "long", f" {HOSTILE}", HOSTILE))
+    return _page(folder / "long" / "report")
+
+
 def _raters(folder: Path) -> str:
     """People's ratings and claims; two agree mostly."""
     given = ratings({"A": [7, 6, 5, 4, 3, 2], HOSTILE: [7, 6, 5, 4, 3, None]})
     marked = labels({"A": "ssnncc", HOSTILE: "ssnns-"})
-    people = Collected({"ratings": rows_of(RATINGS, given), "annotations": rows_of(ANNOTATIONS, marked)})
-    return findings_page(people_findings(people, people_sections(people, None, draws=40), {"by": HOSTILE}))
+    write_table(folder / "raters" / "ratings.parquet", rows_of(RATINGS, given))
+    write_table(folder / "raters" / "annotations.parquet", rows_of(ANNOTATIONS, marked))
+    report_people([folder / "raters"], folder / "raters" / "report")
+    return _page(folder / "raters" / "report")
 
 
 def _flaws(folder: Path) -> str:
-    table = test_flaw_page.ratings(said=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE)
-    return findings_page(flaw_findings(table, flaw_sections(Collected({"flaws": table}), draws=40), {"model": HOSTILE}))
+    """Two people and a judge who all see a flaw in some pairs."""
+    rows = [
+        flaw_row(pair(case, post=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE), "sexism", rater, "pre", answer)
+        for case in range(12)
+        for rater, answer in (("A", FlawAnswer(case % 2)), (HOSTILE, FlawAnswer(1, HOSTILE)), ("gpt", FlawAnswer(0)))
+    ]
+    write_table(folder / "flaws" / "flaws.parquet", flaw_table(rows))
+    report_people([folder / "flaws"], folder / "flaws" / "report", judges=["gpt"])
+    return _page(folder / "flaws" / "report")
 
 
 # Name of a page -> its HTML, made in a folder that all may share.
@@ -84,9 +99,7 @@ MADE: Mapping[str, Callable[[Path], str]] = {
     "report": lambda folder: _made(folder).page(),
     "report-one-case": _no_control,
     "several": _several,
-    "leme": lambda folder: test_leme_page.written(
-        test_leme_page.write_run(folder / "leme", editor=HOSTILE, said=f" {HOSTILE}")
-    ),
+    "leme": _leme,
     "leme-raters": _raters,
     "flaws": _flaws,
     "compare": _logs,

@@ -40,21 +40,6 @@ def test_a_page_is_silent_alone_accessible_and_legible(
     assert not faults, "\n".join(dict.fromkeys(faults))
 
 
-@pytest.mark.parametrize("name", ["leme", "flaws"])
-def test_print_keeps_texts_below_a_warning_folded(browser: Any, address: Address, name: str) -> None:
-    """Unless the reader opened them."""
-    with opened(browser, address(name)) as page:
-        shown = "one => one.checkVisibility({ contentVisibilityAuto: true })"
-        texts = ".warning > :not(summary)"
-        page.emulate_media(media="print")
-        assert page.locator(texts).count()
-        assert not any(page.locator(texts).evaluate_all(f"all => all.map({shown})"))
-        said = "getComputedStyle(document.querySelector('.warning > summary'), '::after').content"
-        assert "not printed" in page.evaluate(said)
-        page.evaluate("document.querySelector('.warning').open = true")
-        assert page.locator(texts).first.evaluate(shown)
-
-
 def test_print_opens_what_is_folded_without_a_warning(browser: Any, address: Address) -> None:
     with opened(browser, address("report")) as page:
         shown = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"

@@ -12,7 +12,7 @@ from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.sentences import amount, and_list, capital, minus, percent
+from seesaw_cf.report.words import amount, and_list, capital, minus, percent
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.rows import BASELINE, HUMAN, surest
 from seesaw_cf.texts.wording import flaw_title
@@ -135,7 +135,9 @@ def text_findings(frame: pd.DataFrame, who: str = "") -> list[str]:
             ]
             found += [f"Texts contradict facts that no edit touches {word} often: {and_list(sizes)}."] if rows else []
         if not changed and not any(map(math.isfinite, drift["low"])):
-            found.append("Too few edits to tell whether texts contradict facts that no edit touches more often.")
+            found.append(
+                f"Whether texts contradict facts that no edit touches more often is not known: {drift['note'].iloc[0]}."
+            )
         elif not changed:
             found.append("No editor is shown to make texts contradict facts that no edit touches more often.")
     if len(lower):

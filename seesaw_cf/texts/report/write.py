@@ -20,7 +20,7 @@ from seesaw_cf.base.terminal import cut
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
-from seesaw_cf.report.figures import svg
+from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import Manifest, rows_of
@@ -92,7 +92,7 @@ def report_run(
     Args:
         folder: The run.
         out: Where the report goes; `FOLDER/report` when None.
-        scores: A run folder of `seesaw-cf run` over the same edits by the same model: the short form, kinds of edits,
+        scores: A run folder of `seesaw-cf audit` over the same edits by the same model: the short form, kinds of edits,
             and how far the short form predicts the long one.
         measures: "NAME:MODEL" of measures that need a model; see `seesaw_cf.texts.report.measures.MEASURES`.
         references: Texts about new targets, for the reference score.
@@ -165,13 +165,13 @@ def report_people(
 
 def _short_form(folder: Path, run: RunTexts) -> pa.Table:
     """Read the score table of a run, and check that it is of the same model and edits as the long texts."""
-    short = finished_manifest(folder, "scores.parquet", "run")
+    short = finished_manifest(folder, "scores.parquet", "audit")
     for name in ("fingerprint", "dtype"):
         one, other = (found.get("model", {}).get(name) for found in (run.manifest, short))
         if one != other:
             raise RunFolderError(
                 f"{folder}: its model has the {name} {other}, that of the long texts {one}; expected one model. "
-                "Run `seesaw-cf run` with the same --model, --revision and --dtype."
+                "Run `seesaw-cf audit` with the same --model, --revision and --dtype."
             )
     table = read_table(folder / "scores.parquet", SCORES)
     edits = [set(zip(own["editor"].to_pylist(), own["case_id"].to_pylist())) for own in (table, run.passages)]
@@ -179,7 +179,7 @@ def _short_form(folder: Path, run: RunTexts) -> pa.Table:
         editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))
         raise RecordError(
             f"scores: no edit by the same editor is in both runs; the scores are of {editors} and {len(cases)} cases "
-            f"from {cases[:1]}. Run `seesaw-cf run` with the --config, --limit, --seed and --editor of the long texts."
+            f"from {cases[:1]}. Run `seesaw-cf audit` with the --config, --limit, --seed and --editor of the long texts."
         )
     return table
 
@@ -308,10 +308,8 @@ def _write(
             (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
     write_text(folder / "report.html", page)
     write_text(folder / "report.json", json.dumps(plain(record), ensure_ascii=False, indent=1) + "\n")
-    if pictures:
-        (folder / "pictures").mkdir(parents=True, exist_ok=True)
-        for name, _, figure in figures:
-            figure.savefig(folder / "pictures" / f"{name}.png", dpi=200, metadata={"Software": None})
+    for name, _, figure in figures if pictures else ():
+        save_figure(figure, folder / "pictures", name)
     return screen.terminal(f"See {folder / 'report.html'}")
 
 
@@ -331,6 +329,6 @@ def page_table(table: pd.DataFrame) -> PageTable:
 
 
 def _cell(value: Any) -> str:
-    if value is None or pd.isna(value):
+    if value is None or value != value:
         return ""
     return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
