@@ -30,7 +30,7 @@ class LemeAuto(evaluate.Metric):  # type: ignore[misc]
         new_fact (`list` of `str`): the edit statement.
         subject_facts, related_facts (`list` of `list` of `str`): what is true of the entities, as statements.
         measures (`dict`, optional): values from models, one per row: `nli_edit_subject`, `bertscore_topicality`,
-            `perplexity`, ... (`seesaw_cf.texts.report.auto` computes them).
+            `perplexity`, ... (`seesaw_cf.texts.report.measures` computes them).
         ratings (`dict`, optional): survey item -> rating per row (1 to 7, None = none).
         draws (`int`): bootstrap samples of whole edits, for the correlations, default 1000.
         seed (`int`): seed of the bootstrap, default 0.
