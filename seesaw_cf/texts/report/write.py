@@ -179,7 +179,7 @@ def _short_form(folder: Path, run: RunTexts) -> pa.Table:
         editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))
         raise RecordError(
             f"scores: no edit by the same editor is in both runs; the scores are of {editors} and {len(cases)} cases "
-            f"from {cases[:1]}. Run `seesaw-cf audit` with the --config, --limit, --seed and --editor of the long texts."
+            f"from {cases[:1]}. Run `seesaw-cf audit` with --config, --limit, --seed and --editor of the long texts."
         )
     return table
 
