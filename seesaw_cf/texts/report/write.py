@@ -319,7 +319,7 @@ def page_table(table: pd.DataFrame) -> PageTable:
     names = [str(name) for name in table if name not in numbers and name not in ("what", "note", "scale")]
     rows = []
     for row in rows_of(table):
-        about = " · ".join(str(row[name]).replace("_", " ") for name in names if pd.notna(row[name]) and row[name])
+        about = " · ".join(row[name].replace("_", " ") for name in names if isinstance(row[name], str) and row[name])
         ends = [_cell(row.get(name)) for name in ("value", "low", "high", "p_adjusted", "n")]
         interval = f" [{ends[1]}, {ends[2]}]" * bool(ends[1])
         number = str(row.get("what", "")).replace("_", " ")
