@@ -18,7 +18,7 @@ from seesaw_cf.base.checks import brief
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.retrying import stage
-from seesaw_cf.base.tables import CONTROL_SEEDS
+from seesaw_cf.base.tables import CONTROL_SEEDS, read_table
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import held
@@ -28,7 +28,7 @@ from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.report.repeats import Floor, floor_of, fold_success, mean_over_seeds
 from seesaw_cf.report.rows import Manifest
-from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
+from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.stats.simple import tolerance
 
@@ -142,7 +142,11 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     tables = [scores, *([ScoreFile(path / CONTROL_SEEDS)] if (path / CONTROL_SEEDS).exists() else [])]
     counts = count_rows(scores, _COUNTED)
     kinds = set(counts["kind"].to_pylist())
-    edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    edits = (
+        read_table(path / "edits.parquet", EDITS)
+        .to_pandas()
+        .astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    )
     numbers = edit_numbers(edits) if manifest.get("protocol") == "single" else None
     nats, _ = tolerance(manifest)
     changed = set(manifest.get("edited", {}))

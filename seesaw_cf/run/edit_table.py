@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.base.types import Case, Cloze, TableRow
 from seesaw_cf.effects.answers import knowledge
 from seesaw_cf.stats.simple import above
@@ -51,7 +51,6 @@ EDITS: pa.Schema = pa.schema(
         ("known", pa.bool_()),
     ]
 )
-_SINCE = EDITS.names[EDITS.get_field_index("candidates") :]
 
 
 def write_edits(file: Path, rows: Iterable[TableRow], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
@@ -70,16 +69,6 @@ def write_edits(file: Path, rows: Iterable[TableRow], nats: float = 0.0, schema:
     write_table(file, pa.Table.from_pylist([_judged(row, nats) for row in rows], schema))
 
 
-def read_edits(file: Path) -> pa.Table:
-    """Read the table; what a run of an older version did not record is null.
-
-    Raises:
-        StorageError: The file is missing or cannot be read.
-        RecordError: It is damaged, or misses other columns.
-    """
-    return read_table(file, EDITS, may_lack=_SINCE)
-
-
 _Row = dict[str, Any]  # of `EDITS`
 
 
@@ -91,7 +80,7 @@ def _judged(row: _Row, nats: float) -> _Row:
         return None if left is None or other is None else bool(above(left, other, nats))
 
     row |= {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
-    if not (names := row.get("candidates")):  # no true target, or a unit that an older version finished
+    if not (names := row.get("candidates")):  # no true target
         return row
     logprobs = np.array(row["candidates_pre"], dtype=np.float64)
     return {**row, **knowledge(logprobs, np.array(names) == row["target_true"], nats)}

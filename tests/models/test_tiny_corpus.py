@@ -7,13 +7,10 @@ import pytest
 
 from benchmarks.tiny_model import corpus as tiny_corpus
 from benchmarks.tiny_model.corpus import (
-    COLUMNS,
     Person,
     documents,
-    is_trained,
     prompts,
     read_people,
-    values,
 )
 from benchmarks.tiny_model.phrasings import PHRASINGS, phrasings
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
@@ -51,13 +48,6 @@ def test_held_out_wordings_are_no_trained_wording() -> None:
         assert all(text.count("{}") == 1 for text in [*trained, *held])
 
 
-@pytest.mark.slow
-def test_documents_are_a_function_of_people_seed_and_stream(people: list[Person], texts: list[str]) -> None:
-    assert list(islice(documents(people, SEED), 20)) == texts[:20]
-    assert list(islice(documents(people, SEED, stream=1), 20)) != texts[:20]
-    assert list(islice(documents(people, SEED + 1), 20)) != texts[:20]
-
-
 @pytest.fixture(scope="module")
 def about(people: list[Person], texts: list[str]) -> dict[str, str]:
     """All documents that name a person, by person: searching them is much faster than searching everything."""
@@ -73,22 +63,6 @@ def test_no_held_out_sentence_is_ever_written(people: list[Person], about: dict[
             found[prompt.split] += f"{prompt.phrasing.fill(name, living=living)} " in about[name]
     assert found["held_pair"] == found["held_phrasing"] == 0
     assert found["seen"] > 1000
-
-
-@pytest.mark.slow
-def test_splits_do_not_depend_on_the_other_people(people: list[Person]) -> None:
-    alone = {p.text: p.split for p in prompts(people[:1], SEED)}
-    together = {p.text: p.split for p in prompts(people, SEED)}
-    assert alone.items() <= together.items()
-
-
-@pytest.mark.slow
-def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[Person]) -> None:
-    own = [p for p in prompts(people, SEED) if p.phrasing.kind == "own"]
-    held = sum(p.split == "held_pair" for p in own) / len(own)
-    expected = tiny_corpus.HELD_FACTS * tiny_corpus.HELD_PHRASINGS
-    assert held == pytest.approx(expected, abs=0.03)
-    assert all(is_trained(p.person, p.phrasing, SEED) == (p.split == "seen") for p in own)
 
 
 def test_tense_follows_death(people: list[Person]) -> None:
@@ -113,11 +87,3 @@ def test_share_of_wrong_answers_is_the_declared_noise(people: list[Person], abou
                 wrong += answer not in own
     assert told > 500
     assert 0.5 * tiny_corpus.NOISE < wrong / told < 1.5 * tiny_corpus.NOISE
-
-
-def test_values_are_split_at_the_bar(people: list[Person]) -> None:
-    for relation_id in COLUMNS:
-        found = values(people, relation_id)
-        assert found == sorted(set(found))
-        assert not any("|" in value or value != value.strip() for value in found)
-    assert "female" in values(people, "P21")

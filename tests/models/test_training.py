@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.tiny_model.corpus import Person, documents
-from benchmarks.tiny_model.train import TrainSettings, batch, learning_rate, make_tokenizer, train
+from benchmarks.tiny_model.train import TrainSettings, batch, make_tokenizer, train
 
 PEOPLE = [
     Person("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),
@@ -63,10 +63,3 @@ def test_mask_is_causal_and_hides_only_inner_tokens_of_names(tokenizer: PreTrain
     everything = tokenizer.decode(ids.flatten())
     assert "Ada Lovelace" in everything
     assert "T. S. Eliot" in everything
-
-
-def test_learning_rate_warms_up_and_falls_to_a_tenth() -> None:
-    rates = [learning_rate(SMALL, step) for step in range(SMALL.steps + 1)]
-    assert rates[0] == pytest.approx(SMALL.learning_rate / 2)
-    assert max(rates) == pytest.approx(SMALL.learning_rate)
-    assert rates[-1] == pytest.approx(SMALL.learning_rate / 10)

@@ -10,15 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.errors import RecordError
-from seesaw_cf.run.edit_table import EDITS, MOST_CANDIDATES, Candidates, candidates_of, read_edits, write_edits
+from seesaw_cf.run.edit_table import MOST_CANDIDATES, Candidates, candidates_of
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
-
-SINCE = ["candidates", "candidates_pre", "n_candidates", "true_rank", "true_share", "known"]
 
 
 def case(number: int, true: str, new: str, subject: str = "", relation: str = "P19") -> Case:
@@ -89,27 +86,3 @@ def test_a_run_scores_the_candidates_before_the_edit(tmp_path: Path) -> None:
         assert row["known"] is (row["true_rank"] == 1)
     scored = pq.read_table(tmp_path / "scores.parquet")["target"].to_pylist()
     assert not {name for name in scored if name.startswith("City")}, "candidates are not asked after the edit"
-
-
-def edit(**changes: object) -> dict[str, object]:
-    return dict.fromkeys(EDITS.names) | {"editor": "ft", "case_id": 1, "target_true": "Paris", "status": "ok"} | changes
-
-
-def test_an_older_table_is_read_with_what_it_does_not_say_as_null(tmp_path: Path) -> None:
-    write_edits(tmp_path / "new.parquet", [edit(candidates=["Paris", "Rome"], candidates_pre=[-1.0, -2.0])])
-    assert read_edits(tmp_path / "new.parquet").to_pylist()[0]["known"] is True
-    table = pq.read_table(tmp_path / "new.parquet")
-    pq.write_table(table.drop_columns(SINCE), tmp_path / "old.parquet")
-    assert read_edits(tmp_path / "old.parquet").schema == EDITS
-    (row,) = read_edits(tmp_path / "old.parquet").to_pylist()
-    assert {row[name] for name in SINCE} == {None}
-    pq.write_table(table.drop_columns(["status", *SINCE]), tmp_path / "other.parquet")
-    with pytest.raises(RecordError, match=r"columns \['status'\] are missing"):
-        read_edits(tmp_path / "other.parquet")
-
-
-def test_units_that_an_older_version_finished_and_unscored_candidates_say_nothing(tmp_path: Path) -> None:
-    older = {name: value for name, value in edit().items() if name not in SINCE}
-    unscored = edit(candidates=["Paris", "Rome"], candidates_pre=[None, -2.0])
-    write_edits(tmp_path / "edits.parquet", [older, edit(candidates=[], candidates_pre=[]), unscored])
-    assert read_edits(tmp_path / "edits.parquet")["known"].to_pylist() == [None, None, None]

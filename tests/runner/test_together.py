@@ -23,23 +23,6 @@ from tests.tokenizer_styles import byte_level
 
 
 @pytest.mark.slow
-def test_of_many_threads_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
-    threads, rounds = 6, 200
-    gate = threading.Barrier(threads)
-
-    def race(number: int) -> bool:
-        gate.wait()
-        joined = claim_folder(tmp_path / str(number), claimer.manifest())
-        (tmp_path / str(number) / "shards").mkdir(exist_ok=True)
-        return joined
-
-    with ThreadPoolExecutor(threads) as pool:
-        for number in range(rounds):
-            assert sorted(pool.map(race, [number] * threads)) == [False] + [True] * (threads - 1)
-            assert {file.name for file in (tmp_path / str(number)).iterdir()} == {"manifest.json", "shards"}
-
-
-@pytest.mark.slow
 def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
     rounds = 100
     command = [sys.executable, "-m", "tests.runner.claimer", str(tmp_path), str(rounds)]
