@@ -192,6 +192,10 @@ class RunFolder:
                 )
         return cls(path, manifest)
 
+    def __truediv__(self, name: str) -> Path:
+        """Return the path of a file of the run."""
+        return self.path / name
+
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> list[tuple[str, Any, Any]]:
     """Return where two nested mappings differ: the path as "model.dtype", and both values (None where missing)."""
