@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.base.terminal import column_table, interval
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
@@ -67,19 +68,17 @@ def _people(args: argparse.Namespace) -> TrainingRows:
 
 def _table(report: TrainingReport, measured: Sequence[str]) -> str:
     """Return the figures, one line per classifier and part."""
-    import pandas as pd
-
-    from seesaw_cf.report.table import Column, EstimateColumn, Table
-
     if "figures" not in report:
         return f"{report['n']} rows; not measured (--folds 0)"
     rows = [
-        {"classifier": name, "part": part, "n": figures["n"]}
-        | {f"{figure}_{end}": figures[figure][end] for figure in measured for end in ("value", "low", "high")}
+        [name, part, *(_figure(figures[one]) for one in measured), figures["n"]]
         for name, parts in report["figures"].items()
         for part, figures in parts.items()
     ]
     about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples."
-    names = [Column("classifier", words=True), Column("part", words=True)]
-    figures = [EstimateColumn(name, f"{name}_value", low=f"{name}_low") for name in measured]
-    return Table("figures", "On unseen samples", about, [*names, *figures, Column("n")], pd.DataFrame(rows)).terminal()
+    return f"{about}\n{column_table(['classifier', 'part', *measured, 'n'], rows, 2)}"
+
+
+def _figure(figure: Mapping[str, Any]) -> str:
+    ends = interval(figure["low"], figure["high"], spec=".3f")
+    return "-" if figure["value"] is None else f"{figure['value']:.3f} {ends}".removesuffix(" -")
