@@ -183,7 +183,7 @@ def main() -> None:
         if own is not None:
             write_text(own, json.dumps({name: changed[name]}))
         texts = {"corpus": given.corpus, "corpus_limit": given.corpus_limit}
-        options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "anyway": True}
+        options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "ignore_damage": True}
         row = measure(Job(model, editors=(name,), data=str(data), **texts, **options), folder)
         record["editors"][name] = row | {"measured_on": machine()}
         write_text(given.out, json.dumps(models, indent=1) + "\n")

@@ -320,3 +320,28 @@ def compare_logs(
         tuple(map(str, paths)),
         tuple(notes),
     )
+
+
+@checked
+def compare(
+    base: Place,
+    changed: Place | Sequence[Place] | Mapping[str, Place],
+    *,
+    groups: Sequence[str] = (),
+    clusters: Sequence[str] = (),
+    settings: CompareSettings | None = None,
+) -> LogComparison:
+    """Compare logs of a model before and after a change, as `seesaw-cf compare` does.
+
+    Args:
+        base, changed: See `compare_logs`.
+        groups: Fields of items with the names of groups.
+        clusters: Fields that name what items share.
+        settings: Margins, level and everything else that is declared before.
+
+    Raises:
+        SeesawError: See `compare_logs`.
+    """
+    declared = settings or CompareSettings()
+    groups, clusters = tuple(groups) or declared.groups, tuple(clusters) or declared.clusters
+    return compare_logs(base, changed, replace(declared, groups=groups, clusters=clusters))

@@ -76,7 +76,7 @@ def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
     [
         ({"editors": ("rome",)}, r"rome: texts are needed .* with --corpus: a text file"),
         ({"editors": ("ft",), "controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
-        ({"editors": ("identity",)}, r"needs an editor that it is the control of.* --editor memit --control identity"),
+        ({"editors": ("identity",), "controls": ("none",)}, r"needs an editor that it is the control of.* --editor memit --control identity"),
         ({"editors": ("ike",), "controls": ("random",)}, r"random\(ike\): in-context editing changes no weights"),
         ({"editors": ("fft",)}, "unknown editor 'fft'"),
         ({"editors": ("ft",), "protocol": "singel"}, "Did you mean 'single'"),
