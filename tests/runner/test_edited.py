@@ -322,6 +322,7 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     job = Job(
         str(base),
         editors=("ft",),
+        configs=("cross_subject",),
         controls=("random",),
         data="sample",
         device="cpu",
