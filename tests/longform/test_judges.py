@@ -145,7 +145,7 @@ def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -
     assert all(1 <= rating <= 7 for rating in far["rating"].to_pylist())
     assert far["prompt_tokens"].to_pylist()[0] > 100
     assert calls.num_rows == 2
-    assert "tiny at 127.0.0.1" in far["rater"].to_pylist()[0]
+    assert "tiny at http://127.0.0.1" in far["rater"].to_pylist()[0]
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
+from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Generator
 from seesaw_cf.models.load import load_model
