@@ -54,6 +54,6 @@ def share_estimate(flags: pd.Series, case: pd.Series, weights: Floats | None = N
 
 
 def row_share(flags: pd.Series, case: pd.Series) -> dict[str, float]:
-    """Return the share of rows, each of which counts once, as `value`, `low` and `high`; arguments as `share_estimate`."""
+    """Return the share of rows, each of which counts once, as `value`, `low` and `high`; as `share_estimate`."""
     found = share_estimate(flags, case, np.full(len(flags), 1 / max(len(flags), 1)))
     return {"value": found.value, "low": found.low, "high": found.high}
