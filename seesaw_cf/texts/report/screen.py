@@ -294,9 +294,12 @@ def _line(
         edited = [editor for editor in cells if editor not in (BASELINE, HUMAN)]
         badge = "MORE" if any(decided.values()) else "LOWER" if worse else "less"
         badge += f" ({', '.join(decided)})" * (len(decided) < len(edited))
-    write = {"flaw_these_raters": _share, "rating": lambda row: f"{row['value']:.1f}"}.get(
-        what, lambda row: percent(row["value"])
-    )
-    numbers = [write(cells[editor]) if editor in cells else "" for editor in editors]
+    numbers = [_cell(cells[editor]) if editor in cells else "" for editor in editors]
     detail = f"{first['n']} answers about {first['n_edits']} edits"
     return ScreenRow(name, numbers, badge, ("bad" if worse else "good") if badge else "open", detail)
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    if row["what"] == "flaw_these_raters":
+        return _share(row)
+    return f"{row['value']:.1f}" if row["what"] == "rating" else percent(row["value"])
