@@ -29,8 +29,8 @@ from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
+from seesaw_cf.editors.noise import random_like, rank_of
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
-from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 
@@ -84,6 +84,7 @@ class ControlEditor(ABC):
         inner: The wrapped editor; made from the config by `fit` when None. What it learns, it learns itself.
     """
 
+    kind: ClassVar[str]
     config_class: ClassVar[type[ControlConfig]] = ControlConfig
     config: ControlConfig = field(default_factory=ControlConfig)
     corpus: Sequence[str] | None = field(default=None, repr=False)
@@ -156,22 +157,22 @@ class ControlEditor(ABC):
     ) -> tuple[Editor, list[Sequence[EditRequest]]]:
         """Return the wrapped editor, and what it is asked in place of each group of requests."""
 
-    @abstractmethod
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         """Return the control of `requests`, made from the wrapped editor's delta."""
+        return self._control_delta(delta.updates, requests, delta)
 
     def _control_delta(
-        self, name: str, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
+        self, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
     ) -> WeightDelta:
         meta = {
-            "editor": name,
+            "editor": self.kind,
             "config": asdict(self.config),
             "requests": [request_facts(request) for request in requests],
             "diagnostics": inner.meta.get("diagnostics") or [{} for _ in requests],
             "control_of": {key: inner.meta.get(key) for key in ("editor", "config", "requests")},
         }
         base = {"base": inner.meta["base"]} if inner.meta.get("base") else {}
-        return WeightDelta(updates, meta | base, inner.context if name != "random" else "")
+        return WeightDelta(updates, meta | base, inner.context if self.kind != "random" else "")
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,8 @@ class IdentityControl(ControlEditor):
 
     A request without target_true is an EditError.
     """
+
+    kind: ClassVar[str] = "identity"
 
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
@@ -194,9 +197,6 @@ class IdentityControl(ControlEditor):
             [replace(request, target_new=request.target_true) for request in group] for group in groups
         ]
 
-    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
-        return self._control_delta("identity", delta.updates, requests, delta)
-
 
 @dataclass(frozen=True)
 class RandomControl(ControlEditor):
@@ -204,6 +204,8 @@ class RandomControl(ControlEditor):
 
     A wrapped editor that changes no weights (in-context editing) is an EditError.
     """
+
+    kind: ClassVar[str] = "random"
 
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
@@ -235,10 +237,10 @@ class RandomControl(ControlEditor):
                 "random: the given edit changes no weights, so there is no norm to match. Wrap another editor."
             )
         updates = {
-            name: _random_like(delta.dense(name), len(requests) or _rank(update), self._generator(requests, name))
+            name: random_like(delta.dense(name), len(requests) or rank_of(update), self._generator(requests, name))
             for name, update in delta.updates.items()
         }
-        return self._control_delta("random", updates, requests, delta)
+        return self._control_delta(updates, requests, delta)
 
 
 @dataclass(frozen=True)
@@ -251,6 +253,7 @@ class UnrelatedControl(ControlEditor):
         asked: Request -> the prompts that are asked after its edit; people named in them are not edited.
     """
 
+    kind: ClassVar[str] = "unrelated"
     pool: Sequence[EditRequest] = ()
     asked: Mapping[EditRequest, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
@@ -270,9 +273,6 @@ class UnrelatedControl(ControlEditor):
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
     ) -> tuple[Editor, list[Sequence[EditRequest]]]:
         return self._inner_editor(model), [self.chosen(group) for group in groups]
-
-    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
-        return self._control_delta("unrelated", delta.updates, requests, delta)
 
     def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
         """Draw the facts edited instead, by (seed, requests), so not dependent on the order of edits in a run.
@@ -302,21 +302,3 @@ def _words(request: EditRequest) -> set[str]:
     """Return the words of subject and answers in lower case, without those that name nothing."""
     texts = (request.subject, request.target_new.label, request.target_true.label)
     return {word for text in texts for word in text.lower().replace(",", " ").split()} - _COMMON
-
-
-def _rank(update: LowRank | Tensor) -> int | None:
-    return update.left.shape[1] if isinstance(update, LowRank) else None
-
-
-def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -> LowRank | Tensor:
-    """Draw Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
-    norm, dtype = float(in_float64(change).norm()), torch.promote_types(change.dtype, torch.float32)
-    if change.dim() != 2 or rank is None:
-        noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)
-        return (noise * (norm / float(noise.norm()))).to(device=change.device, dtype=dtype)
-    rows, columns = change.shape
-    rank = min(rank, rows, columns)
-    left = torch.randn(rows, rank, generator=generator, dtype=torch.float64)
-    right = torch.randn(rank, columns, generator=generator, dtype=torch.float64)
-    left *= norm / float((left @ right).norm())
-    return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))

@@ -13,9 +13,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.locate.method import EditsGroups
 from seesaw_cf.editors.locate.positions import InputRow, encode_text, prepare
 from seesaw_cf.editors.training import Method, TuningConfig, train
 from seesaw_cf.models.architectures import ModelParts

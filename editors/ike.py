@@ -94,8 +94,6 @@ class IKEConfig:
     Attributes:
         k: Demonstrations shown.
         order: "most_similar_first" as published in EasyEdit, or "most_similar_last", next to the question.
-        balance: Shares of (copy, update, retain) among the k, such as (1, 3, 4) in the IKE paper; None = the
-            most similar ones, as in EasyEdit.
         style: "ike", or "leme": only "Q: {prompt}? A: {target}" and no demonstrations.
         encoder: Sentence encoder by Hub id or folder, e.g. "sentence-transformers/all-MiniLM-L6-v2"; None = by words.
         room: Tokens kept free for prompt and answer; demonstrations that then do not fit the model's context
@@ -106,7 +104,6 @@ class IKEConfig:
 
     k: int = 16
     order: Literal["most_similar_first", "most_similar_last"] = "most_similar_first"
-    balance: tuple[float, float, float] | None = None
     style: Literal["ike", "leme"] = "ike"
     encoder: str | None = None
     room: int = 64
@@ -114,12 +111,10 @@ class IKEConfig:
     allow_identity: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown orders and styles, and shares that are not shares."""
+        """Refuse unknown orders and styles, and numbers below 0."""
         check_settings(self)
         if self.k < 0 or self.room < 0:
             raise EditError(f"IKEConfig: k is {self.k} and room is {self.room}, expected numbers from 0.")
-        if self.balance is not None and (len(self.balance) != 3 or min(self.balance) < 0 or sum(self.balance) <= 0):
-            raise EditError(f"IKEConfig: balance is {self.balance}, expected three shares of (copy, update, retain).")
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
@@ -134,9 +129,10 @@ class IKE:
     Source: Zheng et al. 2023, arXiv 2305.12740; defaults as in EasyEdit's models/ike. style="leme" is the variant of
     LEME (arXiv 2402.09394).
 
-    Deviates: Examples about a request's own subject are never shown (the published split keeps them apart). Several
-    requests at once, which the papers do not do, are retrieved for together and their facts all stated. Without
-    demonstrations only the facts are stated (zero-shot).
+    Deviates: The k most similar demonstrations of any kind, as in EasyEdit; the paper balances their kinds. Examples
+    about a request's own subject are never shown (the published split keeps them apart). Several requests at once,
+    which the papers do not do, are retrieved for together and their facts all stated. Without demonstrations only the
+    facts are stated (zero-shot).
 
     Attributes:
         config: The settings.
@@ -218,12 +214,7 @@ class IKE:
         encoder = self.encoder or tf_idf(texts)
         vectors = encoder(texts) if self._vectors is None else self._vectors[free]
         order = np.argsort(-similarity(encoder([query]), vectors)[0], kind="stable")
-        ranked = [self.pool[free[place]] for place in order]
-        if self.config.balance is None:
-            return ranked[: self.config.k]
-        quota = _quota(self.config.k, self.config.balance)
-        chosen = {id(e) for kind in KINDS for e in [e for e in ranked if e.kind == kind][: quota[kind]]}
-        return [example for example in ranked if id(example) in chosen]
+        return [self.pool[free[place]] for place in order[: self.config.k]]
 
     def _fitting(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, retrieved: list[Demonstration], tail: str
@@ -244,16 +235,6 @@ class IKE:
             counts = (len(retrieved) - n_fitting, len(retrieved), limit)
             logger.info("ike: %d of %d demonstrations do not fit the context of %d tokens", *counts)
         return retrieved[:n_fitting]
-
-
-def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
-    """Split k by shares: whole parts first, what is left to the largest remainders."""
-    exact = [k * share / sum(balance) for share in balance]
-    counts = [int(value) for value in exact]
-    by_remainder = sorted(range(3), key=lambda index: (counts[index] - exact[index], index))
-    for index in by_remainder[: k - sum(counts)]:
-        counts[index] += 1
-    return dict(zip(KINDS, counts, strict=True))
 
 
 def similarity(queries: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:

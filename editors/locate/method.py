@@ -1,8 +1,11 @@
-"""What ROME, MEMIT, EMMET and AlphaEdit share: fitting, checks of requests, and the course from requests to deltas."""
+"""What ROME, MEMIT, EMMET and AlphaEdit share: fitting, checks of requests, and the course from requests to deltas.
+
+Fine-tuning shares the first part: groups of requests that become one change each.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +17,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest, JsonObject
-from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
@@ -23,8 +25,60 @@ from seesaw_cf.editors.locate.positions import MEMIT_STARTS, PreparedEdit, prepa
 from seesaw_cf.editors.locate.spread import spread
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.editor import Diagnostics
-from seesaw_cf.models.hooks import frozen
+from seesaw_cf.models.hooks import alone, frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+
+
+class EditsGroups(ABC):
+    """An editor that works on many groups at once, none of which depends on another; a subclass defines how."""
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Edit all requests: together, or (ROME) one after another.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; where the method works in batches, their order decides those.
+
+        Returns:
+            One change for all requests: of rank n per layer, or (FT) a matrix in float32 (float64 for float64 models).
+
+        Raises:
+            EditError: Not fitted, contradictory requests, equations without a solution, a loss or an update that is not
+                finite.
+            PromptError: A prompt that cannot be encoded as asked.
+            UnsupportedModelError: A model or layer that cannot be edited.
+        """
+        with alone(model):
+            return self._edit_groups(model, tokenizer, [requests])[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edit every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order; they agree with those of `edit` to rounding.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        with alone(model):
+            return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
+
+    @abstractmethod
+    def _edit_groups(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
+    ) -> list[WeightDelta]:
+        """Return one delta per group, each made on the model as it is."""
+
 
 Changes = tuple[dict[str, LowRank], Sequence[Diagnostics]]
 """Of one group of edits: parameter name -> update, and the diagnostics of each edit."""

@@ -196,7 +196,7 @@ def _optimise_group(
         optimiser.step()
         _project(moves, radius / unit[:, 0])
         if int(active.sum()) <= 0.75 * len(plan.edits):
-            plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, inside, plan)
+            plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, inside)
     return final, logs
 
 
@@ -230,12 +230,8 @@ def _plan(
     layer: int,
     config: LocateThenEditConfig,
     inside: bool,
-    earlier: _Plan | None = None,
 ) -> _Plan:
-    """Lay out the rows of the edits in `indices` and note where shifts go in and answers come out.
-
-    An `earlier` plan has them too, with others: nothing that it knows is computed again.
-    """
+    """Lay out the rows of the edits in `indices` and note where shifts go in and answers come out."""
     rows: list[InputRow] = []
     owner: list[int] = []
     targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit
@@ -253,8 +249,7 @@ def _plan(
         owner.append(index)
     top = parts.n_layers - 1 if config.loss_layer is None else max(config.loss_layer, layer)
     start = layer if inside and parts.row.post_norm else layer + 1
-    left = [n for n, edit in enumerate(earlier.lookup_edit.tolist()) if edit in indices] if earlier else []
-    layout = (earlier.layout.part(left) if earlier else None) or lay_out(parts, rows, start, top)
+    layout = lay_out(parts, rows, start, top)
     answers = [layout.at(row, position) for row, position, *_ in targets] + [layout.at(*anchor) for anchor in anchors]
     answer_places, places = torch.tensor(answers).unique(return_inverse=True)
     device, wide = parts.head_device, torch.promote_types(parts.stream_dtype, torch.float32)

@@ -25,17 +25,12 @@ class PackedRows(NamedTuple):
     Attributes:
         ids: (sequences, tokens).
         places: (2, sequences, tokens), row and position of each; padding is of row -1.
-        starts: (rows + 1,) the place of a row's token 0 in `ids` flattened; the last is that of padding.
+        starts: The place of each row's token 0 in `ids` flattened.
     """
 
     ids: Tensor
     places: Tensor
-    starts: Tensor
-
-    def taken(self, flat: Tensor, starts: Tensor) -> Tensor:
-        """Return each token's entry of `flat`, in which rows have token 0 at `starts`: (sequences, tokens, ...)."""
-        rows, positions = self.places
-        return flat[(starts.to(rows.device)[rows] + positions).to(flat.device)]
+    starts: tuple[int, ...]
 
 
 def pack_rows(rows: Sequence[InputRow], skips: Sequence[int], device: torch.device) -> tuple[PackedRows, PackedRows]:
@@ -55,7 +50,7 @@ def _filled(
     entries = [[(i, at, rows[i].ids[at]) for i in members for at in range(*spans[i])] for members in bins]
     longest = max(map(len, entries))
     padded = [own + [(-1, 0, 0)] * (longest - len(own)) for own in entries]
-    starts = [0] * (len(rows) + 1)
+    starts = [0] * len(rows)
     for number, members in enumerate(bins):
         place = number * longest
         for index in members:
@@ -63,7 +58,7 @@ def _filled(
             starts[index] = place - begin
             place += end - begin
     table = torch.tensor(padded, dtype=torch.long, device=device).reshape(len(bins), longest, 3)
-    return PackedRows(table[..., 2], table[..., :2].permute(2, 0, 1), torch.tensor(starts, device=device))
+    return PackedRows(table[..., 2], table[..., :2].permute(2, 0, 1), tuple(starts))
 
 
 def row_mask(queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
@@ -82,13 +77,6 @@ class ConstantLayer(CacheLayerMixin):
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.keys, self.values, self.is_initialized = keys, values, True
-
-    def taken(self, tokens: PackedRows, starts: Tensor) -> ConstantLayer:
-        """Return those of some tokens, see `PackedRows.taken`."""
-        assert self.keys is not None
-        assert self.values is not None
-        sides = (side.transpose(1, 2).flatten(0, 1) for side in (self.keys, self.values))
-        return ConstantLayer(*(tokens.taken(side, starts).transpose(1, 2) for side in sides))
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Do nothing: keys and values are there from the start."""

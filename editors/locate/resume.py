@@ -14,32 +14,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, DynamicCache
 
 from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack_rows, row_mask
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import enter_at, first_tensor, grouped_query_attention, hooked, stop_after
+from seesaw_cf.models.hooks import first_tensor, grouped_query_attention, hooked, stop_after
 from seesaw_cf.models.tensors import cache_name, pad
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
-
-
-class _Origin(NamedTuple):
-    """What a packed layout was made of: a layout of some of its rows takes what is constant from here."""
-
-    parts: ModelParts
-    rows: Sequence[InputRow]
-    skips: Sequence[int]
-    blocks: tuple[int, int]
-    prefix: Sequence[ConstantLayer]
-    heads: Tensor
-    form: object
 
 
 @dataclass(frozen=True)
@@ -50,14 +39,14 @@ class ResumableRows:
         hidden: (batch, tokens, d), the input of block `first`, constant.
         calls: For each block from `first` to `last`: the block and the other arguments it is called with.
         starts: For each row, the place of its token 0 in `hidden` flattened to (batch * tokens, d); a packed row
-            without its first tokens has its place counted as if they were there. Packed rows have one more, of padding.
-        origin: Of packed rows.
+            without its first tokens has its place counted as if they were there.
+        grouped: The model, where rows are packed: their mask needs grouped-query attention.
     """
 
     hidden: Tensor
     calls: tuple[_Call, ...]
     starts: tuple[int, ...]
-    origin: _Origin | None = None
+    grouped: PreTrainedModel | None = None
 
     def run(self, hidden: Tensor) -> Tensor:
         """Run the blocks.
@@ -68,7 +57,7 @@ class ResumableRows:
         Returns:
             (batch * tokens, d), the output of block `last`.
         """
-        with grouped_query_attention(self.origin.parts.model) if self.origin else contextlib.nullcontext():
+        with grouped_query_attention(self.grouped) if self.grouped else contextlib.nullcontext():
             for block, args, kwargs in self.calls:
                 hidden = first_tensor(block(hidden, *args, **kwargs))
         return hidden.reshape(-1, hidden.shape[-1])
@@ -76,10 +65,6 @@ class ResumableRows:
     def at(self, row: int, token: int) -> int:
         """Return the place of a row's token in `run`'s answer."""
         return self.starts[row] + token
-
-    def part(self, numbers: Sequence[int]) -> ResumableRows | None:
-        """Return the layout of some of the rows, for which no block is run; None where rows are not packed."""
-        return None if self.origin is None else _part(self, self.origin, numbers)
 
 
 def lay_out(
@@ -104,7 +89,7 @@ def lay_out(
 
 def _padded(parts: ModelParts, rows: Sequence[InputRow], first: int, last: int) -> ResumableRows:
     ids, mask = pad([row.ids for row in rows], parts.model.device)
-    hidden, calls, _ = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
+    hidden, calls = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
     return ResumableRows(hidden, calls, tuple(index * ids.shape[1] for index in range(len(rows))))
 
 
@@ -117,25 +102,8 @@ def _packed(parts: ModelParts, rows: Sequence[InputRow], skips: Sequence[int], f
         with hooked([stop_after(parts.block(last))]):
             parts.model(**_arguments(parts, head, mask, cache))
         prefix = [ConstantLayer(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, arg-type]
-    hidden, calls, form = _record(parts, first, last, **_after(head, tail, parts, prefix))
-    origin = _Origin(parts, rows, skips, (first, last), prefix, head.starts, form)
-    return ResumableRows(hidden, calls, tuple(tail.starts.tolist()), origin)
-
-
-@torch.no_grad()
-def _part(larger: ResumableRows, origin: _Origin, numbers: Sequence[int]) -> ResumableRows:
-    parts, (first, last) = origin.parts, origin.blocks
-    rows, skips = [origin.rows[number] for number in numbers], [origin.skips[number] for number in numbers]
-    head, tail = pack_rows(rows, skips, parts.model.device)
-    chosen = torch.tensor([*numbers, -1])
-    starts, heads = torch.tensor(larger.starts)[chosen], origin.heads[chosen]
-    prefix = [layer.taken(head, heads) for layer in origin.prefix]
-    hidden = tail.taken(larger.hidden.flatten(0, 1), starts)
-    blocks = nn.ModuleList(parts.block(layer) for layer in range(last + 1))
-    with enter_at(blocks, last + 1, hidden, origin.form):
-        _, calls, _ = _record(parts, first, last, **_after(head, tail, parts, prefix))
-    smaller = origin._replace(rows=rows, skips=skips, prefix=prefix, heads=head.starts)
-    return ResumableRows(hidden, calls, tuple(tail.starts.tolist()), smaller)
+    hidden, calls = _record(parts, first, last, **_after(head, tail, parts, prefix))
+    return ResumableRows(hidden, calls, tail.starts, parts.model)
 
 
 _Arguments = dict[str, object]  # of a model's forward pass
@@ -157,14 +125,9 @@ def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequen
     return _arguments(parts, tail, mask, Cache(layers=list(prefix)) if prefix else None)
 
 
-def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...], object]:
-    """Run the model once up to block `last` and note the input of block `first` and every call from there on.
-
-    Returns:
-        The input, the calls, and what a block answers, its hidden states left out.
-    """
+def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...]]:
+    """Run the model once up to block `last` and return the input of block `first` and every call from there on."""
     calls: list[_Call] = []
-    form: object = None
     entering: list[Tensor] = []
 
     def note(block: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
@@ -173,8 +136,6 @@ def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tu
         calls.append((block, args[1:], rest))
 
     def leave(_: nn.Module, __: object, output: object) -> None:
-        nonlocal form
-        form = (None, *output[1:]) if isinstance(output, tuple) else None
         entering.append(first_tensor(output))
 
     handles: list[RemovableHandle] = [
@@ -183,4 +144,4 @@ def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tu
     handles.append(parts.block(last).register_forward_hook(leave))
     with hooked([*handles, stop_after(parts.block(last))]):
         parts.model(**arguments)
-    return entering[0].detach(), tuple(calls), form
+    return entering[0].detach(), tuple(calls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from scipy import stats as tests
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import (
     Id,
     Kind,
@@ -30,58 +30,11 @@ from seesaw_cf.stats.clustered import MIN_EFFECTIVE, too_few
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 
 NAN = float("nan")
+Numbers = dict[str, Any]
+"""What was measured: name -> plain value, or numbers of a part."""
 REGARDS = ("positive", "negative", "neutral", "other")
 _KINDS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "attack": floats}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityScores:
-    """Scores of the statements about one identity.
-
-    Attributes:
-        mean: Mean score of its `n` scored statements, with a bootstrap over clusters; none below five effective ones.
-        name: What the mean is called: "normalised" (regard, -1..1) or "mean".
-        n_unscored: Statements without a score.
-        contrast: The mean minus that of all other identities, Holm-adjusted over identities.
-        counts: "n_" and a label -> statements with that label, of a regard.
-        more: Further estimates by name: "overall" (positive minus negative statements) of a regard; "q25", "median",
-            "q75" and "iqr" of scores.
-    """
-
-    mean: Estimate
-    name: str
-    n_unscored: int
-    contrast: Adjusted
-    counts: Mapping[str, int]
-    more: Mapping[str, Estimate]
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        out: JsonObject = self.mean.columns("low", "high", "stderr", "n")
-        out |= {"n_unscored": self.n_unscored, "n_clusters": self.mean.clusters["cluster"], "note": self.mean.note}
-        out |= {"contrast": self.contrast.columns("value", "low", "high", "p", "note"), **self.counts}
-        out[self.name] = self.mean.value
-        for name, estimate in self.more.items():
-            out |= estimate.limits(name)
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredIdentities:
-    """Scores of identities.
-
-    Attributes:
-        identities: Name -> its scores.
-        n_rows: Statements given.
-        n_unscored: Statements without a score.
-        method: How intervals and tests were made.
-    """
-
-    identities: Mapping[str, IdentityScores]
-    n_rows: int
-    n_unscored: int
-    method: str
 
 
 def overall_regard(
@@ -91,7 +44,7 @@ def overall_regard(
     *,
     draws: int = 2000,
     seed: int = 0,
-) -> ScoredIdentities:
+) -> Numbers:
     """Return N_positive - N_negative of every identity, as it is and normalised by the number of triples.
 
     Args:
@@ -102,7 +55,9 @@ def overall_regard(
         seed: Of the bootstrap.
 
     Returns:
-        Of every identity the mean ("normalised", -1..1), the counts of labels, "overall" and the contrast.
+        `n_rows`, `n_unscored`, `method`, and of every identity in `identities`: "normalised" (-1..1) with `low`,
+        `high`, `stderr`, `n`, `n_unscored`, `n_clusters` and `note` (no interval below five effective clusters); the
+        counts of labels; "overall" with its limits; and the `contrast` to all other identities, Holm-adjusted.
 
     Raises:
         RecordError: Unequal lengths, or no rows.
@@ -136,7 +91,7 @@ def attack_summary(
     *,
     draws: int = 2000,
     seed: int = 0,
-) -> ScoredIdentities:
+) -> Numbers:
     """Return mean, median and interquartile range of the attack scores of every identity.
 
     Args:
@@ -144,7 +99,7 @@ def attack_summary(
         attack: (n,) scores from 0 to 1; None or NaN = none.
 
     Returns:
-        As `overall_regard`, with "mean", and "q25", "median", "q75" and "iqr".
+        As `overall_regard`, with "mean" in place of "normalised", and "q25", "median", "q75" and "iqr" with limits.
 
     Raises:
         RecordError: Unequal lengths, no rows, or a score outside 0..1.
@@ -234,19 +189,21 @@ def _result(
     counts: Mapping[str, Mapping[str, int]],
     more: Mapping[str, Mapping[str, Estimate]],
     method: str,
-) -> ScoredIdentities:
+) -> Numbers:
     scored = frame[frame["value"].notna()]
-    contrasts = adjusted(
-        {identity: _contrast(scored, (scored["identity"] == identity).to_numpy()) for identity in means}
-    )
+    contrasts = adjusted({own: _contrast(scored, (scored["identity"] == own).to_numpy()) for own in means})
     rows = frame["identity"].value_counts()
-    scores = {
-        identity: IdentityScores(
-            mean, name, int(rows[identity]) - mean.n, contrasts[identity], counts.get(identity, {}), more[identity]
-        )
-        for identity, mean in means.items()
-    }
-    return ScoredIdentities(scores, len(frame), int(frame["value"].isna().sum()), method)
+    identities = {}
+    for own, mean in means.items():
+        row: Numbers = mean.columns("low", "high", "stderr", "n")
+        row |= {"n_unscored": int(rows[own]) - mean.n, "n_clusters": mean.clusters["cluster"], "note": mean.note}
+        row |= {"contrast": contrasts[own].columns("value", "low", "high", "p", "note"), **counts.get(own, {})}
+        row[name] = mean.value
+        for key, estimate in more[own].items():
+            row |= estimate.limits(key)
+        identities[own] = row
+    unscored = int(frame["value"].isna().sum())
+    return {"identities": identities, "n_rows": len(frame), "n_unscored": unscored, "method": method}
 
 
 # What scorers of texts add themselves: the effect of prepended texts, and what a scorer thinks of a name.
@@ -255,37 +212,9 @@ def _result(
 _SCORERS_KINDS = {"kind": labels, "identity": labels, "attack": floats, "content": ids, "change": floats}
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixEffect:
-    """Scores with and without a prepended text, of one class.
-
-    Attributes:
-        mean_with, mean_without: Means of the scores.
-        n_with, n_without: Scores on each side.
-        n_unscored: Statements without a score.
-        difference: With minus without, clustered by identity, Holm-adjusted over classes.
-        rank: Only a p: Mann-Whitney, which takes triples for independent, Holm-adjusted over classes.
-    """
-
-    mean_with: float
-    mean_without: float
-    n_with: int
-    n_without: int
-    n_unscored: int
-    difference: Adjusted
-    rank: Adjusted
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        names = ("mean_with", "mean_without", "n_with", "n_without", "n_unscored")
-        out: JsonObject = {name: getattr(self, name) for name in names}
-        out |= {"difference": self.difference.estimate.value} | self.difference.columns("low", "high", "p", "note")
-        return out | {"p_rank": self.rank.estimate.p, "p_rank_adjusted": self.rank.p_adjusted}
-
-
 def prefix_effect(
     kind: Sequence[str], identity: Sequence[str], attack: Sequence[float | None], prefixed: Sequence[bool]
-) -> dict[str, PrefixEffect]:
+) -> dict[str, Numbers]:
     """Return what the prepended texts of Table 2 do to attack scores, per protected class.
 
     Args:
@@ -295,7 +224,9 @@ def prefix_effect(
         prefixed: (n,) asked with the prepended text.
 
     Returns:
-        Class -> means, difference and tests.
+        Class -> means and counts of both sides; `difference`, with minus without, clustered by identity, with its
+        limits, p and note; and `p_rank` of Mann-Whitney, which takes triples for independent; both Holm-adjusted over
+        classes.
 
     Raises:
         RecordError: Unequal lengths, or no rows.
@@ -313,15 +244,11 @@ def prefix_effect(
     out = {}
     for name, rows in kinds.items():
         with_, without = _sides(rows[rows["value"].notna()])
-        out[name] = PrefixEffect(
-            mean_with=_mean(with_),
-            mean_without=_mean(without),
-            n_with=with_.size,
-            n_without=without.size,
-            n_unscored=int(rows["value"].isna().sum()),
-            difference=differences[name],
-            rank=ranks[name],
-        )
+        difference, rank = differences[name], ranks[name]
+        row: Numbers = {"mean_with": _mean(with_), "mean_without": _mean(without)}
+        row |= {"n_with": with_.size, "n_without": without.size, "n_unscored": int(rows["value"].isna().sum())}
+        row |= {"difference": difference.estimate.value, **difference.columns("low", "high", "p", "note")}
+        out[name] = row | {"p_rank": rank.estimate.p, "p_rank_adjusted": rank.p_adjusted}
     return out
 
 

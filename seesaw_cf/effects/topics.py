@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjusted
 
 MIN_TRIPLES = 30
+Numbers = dict[str, Any]
+"""What was measured: name -> plain value, or numbers of a part."""
 _TINY = float(np.finfo(np.float64).tiny)
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 
@@ -84,73 +86,6 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text) if len(word) > 1]
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeEntropy:
-    """Relative entropy of an identity's topics to those of all other identities, nats.
-
-    Attributes:
-        raw: As counted; biased upward at small n.
-        corrected: Corrected by the bootstrap, not below 0, with a basic bootstrap interval; p for "no difference",
-            which takes triples for independent, is in it.
-        expected: Mean under random assignment of the topics to the triples.
-        p_adjusted: Holm over identities.
-    """
-
-    raw: float
-    corrected: Estimate
-    expected: float
-    p_adjusted: float
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        out: JsonObject = {"value": self.raw, "corrected": self.corrected.value}
-        out |= self.corrected.columns("low", "high") | {"expected": self.expected, "p": self.corrected.p}
-        return out | {"p_adjusted": self.p_adjusted}
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityTopics:
-    """Topics of the triples about one identity.
-
-    Attributes:
-        n: Triples with a topic.
-        n_without_topic: Triples without.
-        shares: Topic -> its share, with a bootstrap interval; None with too few triples, or none of another identity.
-        relative_entropy: To the topics of all other identities; None where there are no shares.
-        note: Why nothing is shown.
-    """
-
-    n: int
-    n_without_topic: int
-    shares: Mapping[int, Estimate] | None
-    relative_entropy: RelativeEntropy | None
-    note: str
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        out: JsonObject = {"n": self.n, "n_without_topic": self.n_without_topic, "shares": None}
-        if self.shares is not None:
-            out["shares"] = {topic: share.columns("value", "low", "high") for topic, share in self.shares.items()}
-        return out | {"relative_entropy": self.relative_entropy, "note": self.note}
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFigures:
-    """Topics of identities.
-
-    Attributes:
-        identities: Name -> its topics.
-        n_rows: Triples given.
-        topics: Numbers of all topics.
-        method: How intervals and tests were made.
-    """
-
-    identities: Mapping[str, IdentityTopics]
-    n_rows: int
-    topics: Sequence[int]
-    method: str
-
-
 def topic_disparity(
     identity: Sequence[str],
     topic: Sequence[int],
@@ -160,7 +95,7 @@ def topic_disparity(
     smoothing: float = 0.5,
     draws: int = 1000,
     seed: int = 0,
-) -> TopicFigures:
+) -> Numbers:
     """Return the topic shares of every identity and the relative entropy of its topics to those of the rest.
 
     Args:
@@ -173,7 +108,11 @@ def topic_disparity(
         seed: Of both.
 
     Returns:
-        Of every identity the shares of topics and the relative entropy.
+        `n_rows`, `topics`, `method`, and of every identity in `identities`: `n` triples with and `n_without_topic`
+        without a topic; `shares`, topic -> value with its limits; and `relative_entropy` in nats: its `value` as
+        counted, `corrected` for its bias with limits, what is `expected` if topics were dealt blindly, p for "no
+        difference" (which takes triples for independent) and p_adjusted (Holm). Both are None, and `note` says why,
+        with too few triples or none of another identity.
 
     Raises:
         RecordError: Unequal lengths, no rows, or smoothing not above 0.
@@ -200,15 +139,17 @@ def topic_disparity(
         if name not in enough:
             why = f"{n_with[name]} triples with a topic, fewer than {min_triples}: nothing is shown"
         shares, entropy = out.get(name, (None, None))
-        identities[name] = IdentityTopics(n_with[name], without, shares, entropy, "" if name in out else why)
+        counts: Numbers = {"n": n_with[name], "n_without_topic": without}
+        note = "" if name in out else why
+        identities[name] = counts | {"shares": shares, "relative_entropy": entropy, "note": note}
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
-    return TopicFigures(identities, len(frame), topics, method)
+    return {"identities": identities, "n_rows": len(frame), "topics": topics, "method": method}
 
 
 def _measured(
     triples: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
-) -> dict[str, tuple[dict[int, Estimate], RelativeEntropy]]:
+) -> dict[str, tuple[Numbers, Numbers]]:
     """Return identity -> shares and relative entropy."""
     if not names:
         return {}
@@ -228,13 +169,14 @@ def _measured(
     null = _entropy(permuted, smoothing)
     rows = {name: list(who.categories).index(name) for name in names}
     entropies = {name: _corrected(float(value[i]), drawn[:, i], null[:, i]) for name, i in rows.items()}
-    return {
-        name: (
-            _shares(topics, counts[i] / counts[i].sum(), shares[:, i]),
-            RelativeEntropy(float(value[i]), entropy.estimate, _mean(null[:, i]), entropy.p_adjusted),
-        )
-        for (name, i), entropy in zip(rows.items(), adjusted(entropies).values())
-    }
+    answers = {}
+    for (name, i), tested in zip(rows.items(), adjusted(entropies).values()):
+        corrected = tested.estimate
+        entropy: Numbers = {"value": float(value[i]), "corrected": corrected.value}
+        entropy |= corrected.columns("low", "high") | {"expected": _mean(null[:, i]), "p": corrected.p}
+        own = _shares(topics, counts[i] / counts[i].sum(), shares[:, i])
+        answers[name] = (own, entropy | {"p_adjusted": tested.p_adjusted})
+    return answers
 
 
 def _table(codes: NDArray[np.intp], topic: NDArray[np.intp], shape: tuple[int, int]) -> Floats:
@@ -280,9 +222,10 @@ def _bootstrap(
     return _entropy(drawn, smoothing), shares
 
 
-def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[int, Estimate]:
+def _shares(topics: list[int], value: Floats, drawn: Floats) -> Numbers:
     ends = (interval(drawn[:, number]) for number in range(len(topics)))
-    return {topic: Estimate(float(share), *end) for topic, share, end in zip(topics, value, ends)}
+    shares = {topic: Estimate(float(share), *end) for topic, share, end in zip(topics, value, ends)}
+    return {str(topic): share.columns("value", "low", "high") for topic, share in shares.items()}
 
 
 def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:

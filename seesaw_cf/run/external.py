@@ -20,7 +20,7 @@ from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.locate.config import with_settings
-from seesaw_cf.editors.nulls import noise_like
+from seesaw_cf.editors.noise import noise_like
 from seesaw_cf.models.changed import ChangedModel, SecondModel, find_changed, norms_between, with_delta
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.identity import identity

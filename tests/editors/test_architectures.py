@@ -18,7 +18,6 @@ from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES, Architecture, model_parts
-from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
 from tests.fakes import REQUESTS, TEMPLATES, TINY, every_kind, slowly, tiny_model, tiny_texts, tiny_tokenizer
@@ -60,27 +59,6 @@ def test_resumed_blocks_give_the_models_own_logits(kind: str, keep_prefix: bool)
             assert torch.allclose(parts.logits(top[place]), own, atol=2e-5, rtol=0)
     packed = layout.hidden.shape[0] < len(rows)
     assert packed == parts.row.packed
-
-
-@pytest.mark.parametrize("kind", every_kind(kind for kind in TINY if ARCHITECTURES[kind].packed))
-@pytest.mark.parametrize("keep_prefix", [False, True])
-def test_layouts_of_fewer_rows_run_no_block(kind: str, keep_prefix: bool) -> None:
-    model = tiny_model(kind, dtype=torch.float64)
-    parts, rows = model_parts(model), rows_of(tiny_model(kind))
-    whole, runs = lay_out(parts, rows, 2, 3, keep_prefix), list[object]()
-    watched = [parts.mlp_out(layer).register_forward_hook(lambda *_: runs.append(1)) for layer in range(4)]
-    with hooked(watched):
-        some = whole.part(range(1, len(rows)))
-        few = some.part([1]) if some else None
-    assert runs == []
-    for layout, numbers in ((some, range(1, len(rows))), (few, [2])):
-        assert layout is not None
-        with torch.no_grad():
-            top = layout.run(layout.hidden)
-            for place, number in enumerate(numbers):
-                own = model(torch.tensor([rows[number].ids])).logits[0, -1]
-                logits = parts.logits(top[layout.at(place, len(rows[number].ids) - 1)])
-                assert torch.allclose(logits, own, atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kind", every_kind(TINY))

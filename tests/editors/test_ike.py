@@ -7,12 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from seesaw_cf.editors.ike import (
@@ -104,26 +102,6 @@ def test_retrieval_uses_the_request_only_and_is_deterministic() -> None:
     assert sum(one.meta["diagnostics"][0]["demonstrations"].values()) == 16
 
 
-def test_balance_keeps_the_asked_shares() -> None:
-    editor = IKE(IKEConfig(k=16, balance=(1, 3, 4)), pool=demonstrations(_cases(30)))
-    delta = editor.edit(MODEL, TOKENIZER, [CURIE])
-    assert delta.meta["diagnostics"][0]["demonstrations"] == {"copy": 2, "update": 6, "retain": 8}
-
-
-KINDS: tuple[Literal["copy", "update", "retain"], ...] = ("copy", "update", "retain")
-POOL = tuple(Demonstration(kind, "a fact", "a question", "an answer") for kind in KINDS for _ in range(64))
-
-
-@given(st.integers(0, 64), st.tuples(*[st.floats(0, 10)] * 3).filter(lambda shares: sum(shares) > 0.1))
-def test_the_demonstrations_add_up_to_k_and_each_kind_stays_within_one_of_its_share(
-    k: int, shares: tuple[float, float, float]
-) -> None:
-    editor = IKE(IKEConfig(k=k, balance=shares), pool=POOL, encoder=lambda texts: np.ones((len(texts), 1)))
-    found = editor.edit(MODEL, TOKENIZER, [CURIE]).meta["diagnostics"][0]["demonstrations"]
-    assert sum(found.values()) == k
-    assert all(abs(found[kind] - k * share / sum(shares)) < 1 + 1e-9 for kind, share in zip(KINDS, shares, strict=True))
-
-
 def test_examples_that_do_not_fit_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     small = tiny_model("llama", max_position_embeddings=256)
@@ -185,7 +163,6 @@ def test_chat_messages_carry_edit_and_prompt() -> None:
         ({"order": "random"}, UnknownNameError, "most_similar_first"),
         ({"style": "lemme"}, UnknownNameError, "Did you mean 'leme'"),
         ({"k": -1}, EditError, "numbers from 0"),
-        ({"balance": (0, 0, 0)}, EditError, "three shares"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -14,7 +14,6 @@ from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.ft import FTConfig
-from seesaw_cf.editors.ike import IKEConfig
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.lora import LoRAConfig
 from seesaw_cf.editors.memit import MEMITConfig
@@ -39,7 +38,6 @@ def test_lists_become_tuples_and_nested_settings_keep_the_rest() -> None:
     assert with_settings(MEMITConfig(layers=(1,)), {"architecture": row}).architecture == Architecture(
         "a", ("b",), "c", "d"
     )
-    assert with_settings(IKEConfig(), {"balance": [1, 3, 4]}).balance == (1, 3, 4)
     wrapped = with_settings(ControlConfig(), {"editor": "rome", "settings": {"layers": [1]}})
     assert wrapped.settings == {"layers": [1]}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.effects.regard import IdentityScores, attack_summary, overall_regard, prefix_effect, scorer_bias
+from seesaw_cf.effects.regard import QUANTILES, REGARDS, attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import adjust, clustered_mean
@@ -74,21 +75,24 @@ def _scores(about: str, kind: str, triples: pd.DataFrame) -> Iterator[Row]:
         return
     measure = about.partition("_")[0]
     summary = overall_regard if measure == "regard" else attack_summary
-    for name, scores in summary(triples["identity"].tolist(), values, clusters(triples)).identities.items():
+    for name, scores in summary(triples["identity"].tolist(), values, clusters(triples))["identities"].items():
         yield from _of_identity(about, scores, {"axis": kind, "group": name, "scale": "share"})
 
 
-def _of_identity(about: str, scores: IdentityScores, names: Row) -> Iterator[Row]:
-    yield row("mean", about, scores.mean, **names)
-    contrast = scores.contrast
-    decided = {"p_adjusted": contrast.p_adjusted, "reference": "others", "decides": True}
-    test = row("contrast", about, contrast.estimate, **names, **decided)
-    yield test | {"verdict": _verdict(test, WORSE[about.partition("_")[0]])}
-    for what, estimate in scores.more.items():
-        scale = "count" if what == "overall" else "share"
-        yield row(what, about, estimate, **names | {"n": scores.mean.n, "scale": scale})
-    for what, count in scores.counts.items():
-        yield row(what, about, Estimate(count, n=scores.mean.n), **names | {"scale": "count"})
+def _of_identity(about: str, scores: Mapping[str, Any], names: Row) -> Iterator[Row]:
+    measure, n = about.partition("_")[0], scores["n"]
+    mean = scores["normalised" if measure == "regard" else "mean"]
+    keys = ("low", "high", "stderr", "n", "note")
+    yield row("mean", about, Estimate(mean, **{key: scores[key] for key in keys}), **names)
+    contrast = Estimate(**{key: value for key, value in scores["contrast"].items() if key != "p_adjusted"})
+    tested = {"reference": "others", "decides": True, "p_adjusted": scores["contrast"]["p_adjusted"]}
+    test = row("contrast", about, contrast, **names, **tested)
+    yield test | {"verdict": _verdict(test, WORSE[measure])}
+    for what in ("overall",) if measure == "regard" else (*QUANTILES, "iqr"):
+        estimate = Estimate(scores[what], scores[f"{what}_low"], scores[f"{what}_high"], n=n)
+        yield row(what, about, estimate, **names | ({"scale": "count"} if what == "overall" else {}))
+    for label in REGARDS if measure == "regard" else ():
+        yield row(f"n_{label}", about, Estimate(scores[f"n_{label}"], n=n), **names | {"scale": "count"})
 
 
 def _verdict(test: Row, worse: int) -> str:
@@ -120,26 +124,29 @@ def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
     columns = (pooled[name].tolist() for name in ("kind", "identity", "attack", "prefixed"))
     for kind, effect in prefix_effect(*columns).items():
         names = {"axis": kind, "scale": "share"}
-        yield row("with", "prefix", Estimate(effect.mean_with, n=effect.n_with), **names)
-        yield row("without", "prefix", Estimate(effect.mean_without, n=effect.n_without), **names)
-        for what, test in (("difference", effect.difference), ("rank", effect.rank)):
-            yield row(what, "prefix", test.estimate, **names, p_adjusted=test.p_adjusted)
+        for side in ("with", "without"):
+            yield row(side, "prefix", Estimate(effect[f"mean_{side}"], n=effect[f"n_{side}"]), **names)
+        difference = Estimate(effect["difference"], **{key: effect[key] for key in ("low", "high", "p", "note")})
+        yield row("difference", "prefix", difference, **names, p_adjusted=effect["p_adjusted"])
+        rank = Estimate(_NAN, p=effect["p_rank"], n=effect["n_with"] + effect["n_without"])
+        yield row("rank", "prefix", rank, **names, p_adjusted=effect["p_rank_adjusted"])
 
 
 def _topics(kind: str, triples: pd.DataFrame, seed: int) -> Iterator[Row]:
     columns = (triples["identity"].tolist(), triples["topic"].tolist(), clusters(triples))
-    for name, own in topic_disparity(*columns, seed=seed).identities.items():
-        names = {"axis": kind, "group": name, "n": own.n}
-        if own.shares is None or own.relative_entropy is None:
-            yield row("relative_entropy", "topics", Estimate(_NAN, note=own.note), **names, scale="nats")
+    for name, own in topic_disparity(*columns, seed=seed)["identities"].items():
+        names = {"axis": kind, "group": name, "n": own["n"]}
+        entropy = own["relative_entropy"]
+        if entropy is None:
+            yield row("relative_entropy", "topics", Estimate(_NAN, note=own["note"]), **names, scale="nats")
             continue
-        for topic, share in own.shares.items():
-            yield row("share", "topics", share, **names, asked=str(topic), scale="share")
-        entropy = own.relative_entropy
-        tested = {"scale": "nats", "p_adjusted": entropy.p_adjusted}
-        yield row("relative_entropy", "topics", entropy.corrected, **names, **tested)
-        for what, value in (("relative_entropy_raw", entropy.raw), ("relative_entropy_by_chance", entropy.expected)):
-            yield row(what, "topics", Estimate(value), **names, scale="nats")
+        for topic, share in own["shares"].items():
+            yield row("share", "topics", Estimate(**share), **names, asked=topic, scale="share")
+        corrected = Estimate(entropy["corrected"], entropy["low"], entropy["high"], p=entropy["p"])
+        tested = {"scale": "nats", "p_adjusted": entropy["p_adjusted"]}
+        yield row("relative_entropy", "topics", corrected, **names, **tested)
+        for ending, key in (("raw", "value"), ("by_chance", "expected")):
+            yield row(f"relative_entropy_{ending}", "topics", Estimate(entropy[key]), **names, scale="nats")
 
 
 # What an edit changed.
