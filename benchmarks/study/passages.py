@@ -2,8 +2,8 @@
 
     python -m benchmarks.study.passages [RUN ...]
 
-keeps the texts and labels of finished `seesaw-cf leme run`s, together, in `benchmarks/study/results/passages`, and the
-tables of the labels; without a run it makes the tables of the kept labels again.
+keeps texts and labels of finished runs of `seesaw-cf texts write`, together, in `benchmarks/study/results/passages`,
+and the tables of the labels; without a run it makes the tables of the kept labels again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.study.keep import KEPT, pack
-from benchmarks.words import markdown_table
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.report.text import markdown_table
 from seesaw_cf.texts.report.leme import leme_frame
 from seesaw_cf.texts.report.rows import table_of
 

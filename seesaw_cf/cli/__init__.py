@@ -35,6 +35,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "study": ("audit:study", "models x editors x records from one file: run and compared"),
     },
     "What edited models write": {
+        "texts write": ("texts:write", "passages before and after edits, rated and reported if asked"),
+        "texts rate": ("texts:rate", "let judges and classifiers rate the texts of a run"),
+        "texts report": ("texts:report", "the papers' tables of a run, of people and judges, of released files"),
+        "texts train": ("texts:train", "a classifier of claims or a rater, measured on unseen samples"),
+        "people export": ("texts:export", "tasks for people, in Label Studio or a spreadsheet"),
+        "people import": ("texts:import_answers", "what people answered, as the tables that judges write"),
         "graph run": ("graph:run", "a stereotype graph drawn out of a model, edited or not, with its report"),
         "graph compare": ("graph:compare", "what an edit changed in it, identity by identity, against controls"),
     },
@@ -96,7 +102,7 @@ def _run(words: list[str]) -> None:
     if words == ["--version"]:
         say(f"seesaw-cf {__version__}")
         return
-    if words[0] in ("leme", "flaws", "people", "import", "tag", "build", "publish"):
+    if words[0] in ("import", "tag", "build", "publish"):
         from seesaw_cf.cli import old
 
         old.run([*words, *sorted(everywhere)])

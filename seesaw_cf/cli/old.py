@@ -22,11 +22,6 @@ FIRST_LINE = 1.0  # seconds of silence
 
 # Group -> command -> (module with `configure(parser)` and `run(args)`, one line of help).
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
-    "What edited models write": {
-        "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),
-        "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, report"),
-        "people": ("seesaw_cf.cli.people", "tasks for raters in Label Studio or a sheet, and their answers"),
-    },
     "Data": {
         "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
         "tag": ("seesaw_cf.cli.tag", "groups, candidates and gold answers for records without"),

@@ -6,8 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.output import say_left_out
-from seesaw_cf.cli.paths import output_file, own_folder, source
+from seesaw_cf.cli.paths import output_file, own_folder
 from seesaw_cf.cli.types import seed
 from seesaw_cf.models.names import check_model_name
 from seesaw_cf.run.jobs import Job
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from seesaw_cf.base.types import Case
-    from seesaw_cf.texts.write.pairs import PassagePair
 
 MODEL = ("model", "revision", "dtype", "device", "trust_remote_code")
 DATA = ("data", "configs")
@@ -84,9 +82,9 @@ def seed_option(parser: argparse.ArgumentParser, what: str = "everything that is
 
 def server_options(parser: argparse.ArgumentParser) -> None:
     """Add an OpenAI-compatible server."""
-    from seesaw_cf.texts.job import LemeJob
-
-    options_from(parser, LemeJob, ("base_url", "key_env"))
+    parser.add_argument("--base-url", default="", help="OpenAI-compatible server, such as http://localhost:8000/v1")
+    what = "environment variable with the server's key, '' for a server without (default: OPENAI_API_KEY)"
+    parser.add_argument("--key-env", default="OPENAI_API_KEY", help=what)
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:
@@ -107,27 +105,3 @@ def job_of(args: argparse.Namespace) -> Job:
 
     check_configs(job.data, job.configs)
     return job
-
-
-def passages_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which passages are paired, and the seed of their order."""
-    add = parser.add_argument
-    add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a run, rated pairs, or a released CSV")
-    add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
-    add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
-    seed_option(parser, "the order of texts")
-
-
-def wording_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that gives raters and judges other words."""
-    words = "JSON or YAML with other words, such as the papers' own"
-    parser.add_argument("--wording", type=source, metavar="FILE", help=words)
-
-
-def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
-    """Return the pairs of the named passages; print what is left out."""
-    from seesaw_cf.texts.released import read_pairs
-
-    pairs, left_out = read_pairs(args.passages, args.passage)
-    say_left_out(left_out)
-    return pairs

@@ -14,9 +14,9 @@ from scipy import stats
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.instruments import SCALE
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.effects.survey_items import SCALE
 from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
 from seesaw_cf.stats import clustered_mean, interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE

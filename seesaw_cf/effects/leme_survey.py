@@ -10,8 +10,8 @@ import pandas as pd
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES
 from seesaw_cf.stats.case_means import case_estimate
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}

@@ -26,7 +26,7 @@ _MADE_BY = "seesaw-cf import"
 _BODY = """# Imported edit cases
 
 One config per file, split `test`, one row per edit case, columns named as in CounterFact. `open_ended`, where there is
-one, has their open-ended prompts, one a row, for `seesaw-cf leme run`. Nothing of a record is changed:
+one, has their open-ended prompts, one a row, for `seesaw-cf texts write`. Nothing of a record is changed:
 `seesaw_cf.records` writes every case back as it was. Records that are left out are counted below. `{manifest}` names
 the sources.
 

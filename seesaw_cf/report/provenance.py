@@ -11,7 +11,7 @@ from seesaw_cf.report.rows import Manifest
 
 # Options that are given once for each value have a singular name; one has a name of its own.
 _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "doses": "dose", "pairs": "pair"}
-_OPTIONS |= {"control_models": "control-model", "raters": "rater", "wording": "prompt"}
+_OPTIONS |= {"nulls": "null", "raters": "rater", "wording": "prompt"}
 
 
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
@@ -25,7 +25,7 @@ def model_name(manifest: Manifest) -> str:
 
 
 # Fields of a job that another command than `audit` has no option for.
-_NOT_OF: Mapping[str, Collection[str]] = {"leme run": {"relationship", "editor_config", "threads"}}
+_NOT_OF: Mapping[str, Collection[str]] = {"texts write": {"editor_config"}}
 
 
 def repeat_command(manifest: Manifest, command: str = "audit", more: Mapping[str, object] | None = None) -> str:

@@ -75,11 +75,11 @@ _LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fro
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
-    *("prompts", "prompts_per_person", "people_per_edit"),
+    *("design", "prompts_per_person", "holders"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha")
 # What an annotation does not tell: the values of a name, the ends of a number.
-_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "prompts": tuple(DESIGNS)}
+_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "design": tuple(DESIGNS)}
 _LIMITS = {"seed": (0, checks.LAST_SEED), "threads": (1, checks.MOST_THREADS)}
 
 

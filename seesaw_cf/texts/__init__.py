@@ -8,9 +8,8 @@ from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.base.tables import read_table, write_table
-    from seesaw_cf.effects.survey_items import ITEMS
-    from seesaw_cf.texts.annotate.by_name import load_annotator
-    from seesaw_cf.texts.rate.trained import load_rater
+    from seesaw_cf.effects.instruments import ITEMS
+    from seesaw_cf.texts.classify import load_classifier, load_rater
     from seesaw_cf.texts.report.write import report_people, report_run
     from seesaw_cf.texts.tables import PASSAGES, RATINGS
 
@@ -18,7 +17,7 @@ __all__ = [
     "ITEMS",
     "PASSAGES",
     "RATINGS",
-    "load_annotator",
+    "load_classifier",
     "load_rater",
     "read_table",
     "report_people",
@@ -29,11 +28,11 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "ITEMS": "seesaw_cf.effects.survey_items",
+        "ITEMS": "seesaw_cf.effects.instruments",
         "PASSAGES": "seesaw_cf.texts.tables",
         "RATINGS": "seesaw_cf.texts.tables",
-        "load_annotator": "seesaw_cf.texts.annotate.by_name",
-        "load_rater": "seesaw_cf.texts.rate.trained",
+        "load_classifier": "seesaw_cf.texts.classify",
+        "load_rater": "seesaw_cf.texts.classify",
         "read_table": "seesaw_cf.base.tables",
         "report_people": "seesaw_cf.texts.report.write",
         "report_run": "seesaw_cf.texts.report.write",

@@ -1,120 +1,227 @@
-"""A LEME run from plain values: its options and its checks."""
+"""What the commands of texts and people are asked, as plain values; nothing heavy is imported here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
-from seesaw_cf.base.checks import at_least
+from seesaw_cf.base.fields import AtLeastZero, Count, NameOrPath, OneOf, Positive, Seed, Share, field_types
+from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.names import EMBEDDED
-from seesaw_cf.texts.write.generation_settings import Generation, read_generation
+
+CHATS = ("auto", "yes", "no")
+KINDS = ("flaws", "survey", "claims", "failures", "writing")
+RATED = ("survey", "claims", "flaws")
 
 
 @dataclass(frozen=True, slots=True)
-class LemeJob:
-    """What `seesaw-cf leme run` does; the fields are its options.
+class Generation:
+    """How passages are drawn.
 
     Attributes:
-        model: 'seesaw-tiny', a Hub id, a folder, or a model's name at `base_url`.
-        editors: Editing method, a name of `seesaw-cf list editors`, behind an API only "ike". Repeatable.
-        data: 'sample', a dataset folder, a Parquet file, a file of records, or a Hub
-            id.
-        configs: coupled_counterfact, coupled_zsre, or open_ended and configs of cases, which are written and not
-            surveyed. Repeatable.
-        limit: Only this many cases of each config, sampled with `seed`.
-        wording: Which of LEME's two prompts.
-        relationship: End prompts about coupled entities with "- relationship to X", as the released code does.
-        generation: leme, leme-gpt, seesaw-cf (as published), short, or a JSON file (default: leme, short for an
-            embedded model).
-        samples: Texts for each prompt (default: that of `generation`, as for the next five).
+        name: Of the published settings.
+        samples: Texts for each prompt.
+        sampling: How each is drawn.
+    """
+
+    name: str
+    samples: int
+    sampling: Sampling
+
+
+# leme: the released program of LEME (600 tokens, penalty 1.1; top-k, top-p and temperature also in its appendix B.1).
+# leme-gpt: the same for GPT-3.5 and GPT-4, at temperature 1 (appendix B.1).
+# seesaw-cf: five texts of each prompt, top-k 5; the released program counts the prompt among its 100 tokens, the paper
+# does not, and neither is done with a seed. short: for trying out.
+GENERATIONS = {
+    generation.name: generation
+    for generation in (
+        Generation("leme", 1, Sampling(600, 0.9, 50, 0.95, repetition_penalty=1.1)),
+        Generation("leme-gpt", 1, Sampling(600, 1.0, 50, 0.95, repetition_penalty=1.1)),
+        Generation("seesaw-cf", 5, Sampling(100, 1.0, 5, 1.0)),
+        Generation("short", 1, Sampling(80, 0.9, 50, 0.95)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class WriteJob:
+    """What `seesaw-cf texts write` does; the fields are its options.
+
+    Attributes:
+        model: 'seesaw-tiny', a Hub id, a folder, or a name at `base_url`.
+        editors: Editing method, or a control; behind `base_url` ike only.
+        data: 'sample', a dataset folder, a file, or a Hub id.
+        configs: coupled_*, open_ended, or configs of cases.
+        limit: Only so many cases of each config, by `seed`.
+        article: LEME's other prompt, which asks for an article.
+        generation: Published settings of sampling.
+        samples: Texts for each prompt.
         max_new_tokens: Longest text.
         temperature: Of sampling. 0 takes the likeliest token.
-        top_k: Draw from this many likeliest tokens. 0 = all.
-        top_p: Draw from the likeliest tokens that hold this probability.
-        repetition_penalty: 1 = none.
-        chat: Ask through the chat template. auto: when the tokenizer has one. Without it a passage begins with the
-            entity's name.
-        raters: Folder of a rater that `seesaw-cf leme train-rater` made. Repeatable.
-        annotator: lexical, llm (asks `judge`), or folder or Hub id of a trained classifier or NLI model. '' for none.
-        judge: Model that rates: a Hub id, a folder, or a model's name at `judge_url`. '' for none.
-        judge_url: OpenAI-compatible server of the judge.
-        judge_key_env: Environment variable with its key. '' for a server without keys.
-        judge_shots: Rated examples shown to the judge. The paper shows 8.
-        judge_examples: Folder with passages.parquet and ratings.parquet that people rated.
-        judge_tries: Times one question is asked at the most.
-        judge_wording: JSON or YAML with other words for the judge, such as the paper's own.
-        base_url: OpenAI-compatible server, such as http://localhost:8000/v1.
-        key_env: Environment variable with the server's key. '' for a server without keys.
-        editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
-        corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
-            data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
-        corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
-        moments: Second moments in place of texts: a folder that `share --moments` names, or ORG/NAME on the Hub.
+        chat: Ask through the chat template.
+        base_url: OpenAI-compatible server of the model.
+        key_env: Environment variable with its key.
+        editor_config: JSON file: {"memit": {"layers": [3]}}.
+        corpus: Texts for second moments.
+        corpus_limit: Most texts of `corpus`, drawn by `seed`.
+        moments: Second moments: a folder or ORG/NAME.
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
-        device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
+        device: auto, cpu, cuda:1, ..., or balanced.
         trust_remote_code: Run code from the model's repository.
-        rows: Texts that are written at once.
-        block: Cases that are edited and written together, and redone after a kill.
-        seed: Seed of sampling cases and of every text.
-
-    Raises:
-        RecordError: A count is not a whole number of at least 1, or the seed is not a whole number from 0.
+        block: Cases that are edited and written together.
+        rate: Rater of what is written, as of `texts rate`.
+        report: Write the report, too.
+        seed: Of drawing cases and of every text.
     """
 
     model: str
+    _: KW_ONLY
     editors: tuple[str, ...] = ("memit",)
-    data: str = "sample"
-    configs: tuple[str, ...] = ("coupled_counterfact",)
-    limit: int | None = None
-    wording: str = "essay"
-    relationship: bool = True
-    generation: str = "auto"
-    samples: int | None = None
-    max_new_tokens: int | None = None
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    repetition_penalty: float | None = None
-    chat: str = "auto"
-    raters: tuple[str, ...] = ()
-    annotator: str = "lexical"
-    judge: str = ""
-    judge_url: str = ""
-    judge_key_env: str = "OPENAI_API_KEY"
-    judge_shots: int = 0
-    judge_examples: str = ""
-    judge_tries: int = 3
-    judge_wording: str = ""
+    data: NameOrPath = "sample"
+    configs: tuple[str, ...] = ()
+    limit: Positive | None = None
+    article: bool = False
+    generation: Annotated[str, OneOf(("auto", *GENERATIONS))] = "auto"
+    samples: Positive | None = None
+    max_new_tokens: Positive | None = None
+    temperature: AtLeastZero | None = None
+    chat: Annotated[str, OneOf(CHATS)] = "auto"
     base_url: str = ""
     key_env: str = "OPENAI_API_KEY"
-    editor_config: Mapping[str, Mapping[str, object]] | None = None
+    editor_config: str | Path | Mapping[str, Mapping[str, object]] | None = None
     corpus: str = ""
-    corpus_limit: int = LIMIT
+    corpus_limit: Positive = LIMIT
     moments: str | None = None
     revision: str | None = None
     dtype: str = "float32"
     device: str = "auto"
     trust_remote_code: bool = False
-    rows: int = 32
-    block: int = 8
-    seed: int = 0
+    block: Positive = 8
+    rate: tuple[NameOrPath, ...] = ()
+    report: bool = False
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        at_least("leme run", self, _LEAST)
+        field_types(self)
 
     def texts(self) -> Generation:
-        """Return how many texts, and how they are drawn.
-
-        Raises:
-            SeesawError: See `read_generation`.
-        """
-        name = self.generation
-        if name == "auto":
-            name = "short" if self.model in EMBEDDED and not self.base_url else "leme"
-        return read_generation(name, **{field: getattr(self, field) for field in _DRAWN})
+        """Return how many texts, and how they are drawn."""
+        short = self.model in EMBEDDED and not self.base_url
+        base = GENERATIONS[self.generation if self.generation != "auto" else "short" if short else "leme"]
+        changes = {name: getattr(self, name) for name in ("max_new_tokens", "temperature")}
+        sampling = replace(base.sampling, **{name: value for name, value in changes.items() if value is not None})
+        return Generation(base.name, self.samples or base.samples, sampling)
 
 
-_LEAST = {"limit": 1, "samples": 1, "rows": 1, "block": 1, "judge_tries": 1, "judge_shots": 0, "seed": 0}
-_DRAWN = ("samples", "max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty")
+@dataclass(frozen=True)
+class RateJob:
+    """What `seesaw-cf texts rate` does; the fields are its options.
+
+    Attributes:
+        run: Run of `texts write`; of flaws also a file of pairs.
+        raters: lexical, a trained model, or a judge. Repeatable.
+        what: What is rated. Repeatable (default: all it can).
+        base_url: OpenAI-compatible server of the judges.
+        key_env: Environment variable with its key.
+        shots: Answered examples shown to judges. The paper: 8.
+        examples: Run and answers of people for the examples.
+        tries: Times one question is asked at the most.
+        temperature: Of a judge's replies.
+        wording: File with other words, such as the papers' own.
+        published: Flaws. Judges know the order, as published.
+        duplicates: Flaws. Share of pairs judged in both orders.
+        limit: Flaws. Only so many pairs, even over relations.
+        dtype: Of a local judge.
+        device: Of local models: auto, cpu, cuda:1, ...
+        seed: Of examples, orders and replies.
+    """
+
+    run: Path
+    _: KW_ONLY
+    raters: tuple[NameOrPath, ...] = ("lexical",)
+    what: tuple[Annotated[str, OneOf(RATED)], ...] = ()
+    base_url: str = ""
+    key_env: str = "OPENAI_API_KEY"
+    shots: Count = 0
+    examples: tuple[Path, ...] = ()
+    tries: Positive = 3
+    temperature: AtLeastZero = 0.0
+    wording: Path | None = None
+    published: bool = False
+    duplicates: Share = 0.2
+    limit: Positive | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        field_types(self)
+
+    @property
+    def protocol(self) -> str:
+        """How pairs of texts are shown."""
+        return "published" if self.published else "blind"
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """What `seesaw-cf texts train` does; the fields are its options.
+
+    Attributes:
+        data: CSV file, or a table of people's answers (Parquet).
+        encoder: A folder or a Hub id.
+        run: Run of `texts write` that people answered about.
+        recipe: leme: the paper's, for deberta-v3-large and a GPU.
+        folds: Grouped folds that measure it. 0 = do not.
+        seed: Of folds, weights and order.
+    """
+
+    data: Path
+    _: KW_ONLY
+    encoder: NameOrPath
+    run: Path | None = None
+    recipe: Annotated[str, OneOf(("small", "leme"))] = "small"
+    folds: Count = 4
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        field_types(self)
+
+
+@dataclass(frozen=True)
+class ExportJob:
+    """What `seesaw-cf people export` does; the fields are its options.
+
+    Attributes:
+        kind: What people do.
+        run: Run of `texts write`; of flaws also a file of pairs.
+        limit: Only so many texts, even over relations.
+        duplicates: Flaws. Share of pairs that are rated twice.
+        hide_edit: Do not tell raters what was edited.
+        published: Flaws. Raters know the order, as published.
+        wording: File with other words, such as the papers' own.
+        seed: Of the sample and of all orders.
+    """
+
+    kind: Annotated[str, OneOf(KINDS)]
+    run: Path
+    _: KW_ONLY
+    limit: Positive | None = None
+    duplicates: Share = 0.1
+    hide_edit: bool = False
+    published: bool = False
+    wording: Path | None = None
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        field_types(self)
+
+    @property
+    def protocol(self) -> str:
+        """How pairs of texts are shown."""
+        return "published" if self.published else "blind"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,15 +15,14 @@ import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.leme_annotation import CLAIM_KINDS, LABELS
-from seesaw_cf.texts.flaws.edits import edit_sentence
-from seesaw_cf.texts.flaws.people import REFLECTED
-from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, AnnotationRow, FlawRow
-from seesaw_cf.texts.train.rows import read_csv
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
-from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs
+from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, reflected_row
+from seesaw_cf.texts.runs import edit_sentence
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, REFLECTED, AnnotationRow, FlawRow
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
@@ -29,6 +30,20 @@ _EDIT_AND_TEXTS = ["props", "target_true", "target_new", "subj", "pre_text", "po
 _COLUMNS = {flaw.name: flaw.released for flaw in FLAWS_BY_NAME.values()}
 _REFLECTED = {"1": "yes", "0": "no", "": None}
 _EDITOR = "memit"
+
+
+def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return a CSV file as texts; empty cells are "".
+
+    Raises:
+        StorageError: See `read_bytes`.
+        RecordError: It is not a CSV table.
+    """
+    content = io.BytesIO(read_bytes(path))
+    try:
+        return pd.read_csv(content, dtype=str, keep_default_na=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
 
 
 def _read(path: Path, needed: Sequence[str]) -> dict[int, dict[str, str]]:
@@ -133,8 +148,7 @@ def released_flaws(
             out.append(flaw_row(pair, flaw, rater, "pre", answer))
         if own["reflected"] not in _REFLECTED:
             raise RecordError(f"{path}: row {number} has {own['reflected']!r} for 'Edit reflected?', expected 1 or 0.")
-        about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
-        reflected.append(about | {"rater": rater, "reflected": _REFLECTED[own["reflected"]], "comment": ""})
+        reflected.append(reflected_row(pair, rater, _REFLECTED[own["reflected"]]))
     return flaw_table(out), pa.Table.from_pylist(reflected, schema=REFLECTED)
 
 

@@ -1,4 +1,4 @@
-"""LEME from end to end: passages before and after edits, ratings, annotations, a report."""
+"""Texts from end to end: passages before and after edits, and what judges and classifiers make of them."""
 
 from __future__ import annotations
 
@@ -14,57 +14,42 @@ from typing import cast
 import numpy as np
 import torch
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
-from seesaw_cf.base.files import dump_json
-from seesaw_cf.base.tables import write_table
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
-from seesaw_cf.generation.api import OpenAIGenerator
-from seesaw_cf.generation.cached import CachedGenerator
+from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
-from seesaw_cf.models.editor import LearnsFromCases
+from seesaw_cf.models.editor import Example, LearnsFromCases
 from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
 from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
 from seesaw_cf.run.prepare import check_texts
-from seesaw_cf.texts.annotate.annotate import annotate
-from seesaw_cf.texts.annotate.by_name import measured
-from seesaw_cf.texts.job import LemeJob
-from seesaw_cf.texts.rate.by_name import find_annotator, find_raters, judge_of
-from seesaw_cf.texts.rate.rating import rate
-from seesaw_cf.texts.rate.survey import survey_samples
-from seesaw_cf.texts.report.write import report_run
-from seesaw_cf.texts.write.claims import claim_pairs
-from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
-from seesaw_cf.texts.write.generation_settings import Generation
-from seesaw_cf.texts.write.passages import (
-    EditedCase,
-    LongformRecord,
-    coupled_cases,
-    coupled_records,
-    open_ended_cases,
-    read_records,
-)
-from seesaw_cf.texts.write.writing import ApiWriter, LocalWriter, PassageRun, Writer
+from seesaw_cf.texts.job import Generation, RateJob, WriteJob
+from seesaw_cf.texts.prompts import EditedCase, coupled_cases, open_ended_cases
+from seesaw_cf.texts.rate import find_raters, rate_run
+from seesaw_cf.texts.records import LongformRecord, read_records, spare_cases, usual_configs
+from seesaw_cf.texts.write import ApiWriter, LocalWriter, PassageRun, Writer
 
 _TEMPLATE = 64  # tokens that a chat template may add to a prompt
-
+_NO_DEMONSTRATIONS = (
+    "IKE was given no demonstrations: a text is written about the subject of every record. Its edits are zero-shot. "
+    "Keep some records back with --limit."
+)
 _log = logging.getLogger(__name__)
 
 
-def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool = False) -> str:
-    """Run a job into a folder, continuing it when it was interrupted.
+def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool = False) -> str:
+    """Write passages before and after edits into a run folder, continuing it when it was interrupted; rate and report.
 
     Args:
         job: What to do.
-        out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
-            and below report/ the report.
+        out: The run folder: passages.parquet and edits.parquet, with `rate` what `run_rate` writes, and with `report`
+            the folder report.
         progress: Show progress bars.
         pictures: See `seesaw_cf.texts.report.write.report_run`.
 
@@ -74,34 +59,63 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
-    job = replace(job, editors=planned(job.editors))
-    texts = job.texts()
-    _check_editors(job)
-    _check_keys(job)
-    judge = judge_of(job, out)
-    annotator, raters = find_annotator(job, judge), find_raters(job, judge)
-    rows = {config: read_records(job.data, config) for config in job.configs}
+    job = replace(job, editors=planned(job.editors), configs=job.configs or usual_configs(job.data))
+    texts, writer = job.texts(), OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
+    for name in job.editors:
+        load_editor(split_control(name)[0] or name)
+        if job.base_url and name != "ike":
+            raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
+    if job.base_url:
+        writer.check()
+    rating = RateJob(out, raters=job.rate, device=job.device, dtype=job.dtype, seed=job.seed) if job.rate else None
+    raters = find_raters(rating, out) if rating else []
+    rows = read_records(job.data, job.configs)
     records, cases = cases_of_job(job, rows, lead=False)
-    spare = spare_cases([row for group in rows.values() for row in group], records)
-    writer, model = _writer(job, out, spare, [prompt.text for case in cases for prompt in case.prompts])
+    model: JsonObject
+    if job.base_url:
+        api: Writer = ApiWriter(CachedGenerator(writer, out / "cache"))
+        model = {"id": writer.name, "chat": writer.chat}
+    else:
+        spare = spare_cases([row for group in rows.values() for row in group], records)
+        api, model = _local_writer(job, spare, [prompt.text for case in cases for prompt in case.prompts])
     if not model["chat"]:
         records, cases = cases_of_job(job, rows, lead=True)
     manifest = _manifest(job, texts, records, model)
-    passages = PassageRun(
-        writer, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.seed, job.block, progress
-    ).run()
-    coupled = coupled_records(records)
-    samples = survey_samples(passages, coupled)
-    rate(out, raters, samples, manifest)
-    annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
-    if annotations is not None:
-        write_table(out / "annotations.parquet", annotations)
-        dump_json(out / "annotator.json", measured(job.annotator))
-    return report_run(out, pictures=pictures)
+    PassageRun(
+        api, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.block, progress
+    ).run()  # fmt: skip
+    lines = [f"{len(cases)} edits by {', '.join(job.editors)}: passages.parquet and edits.parquet are in {out}."]
+    if rating:
+        lines.append(rate_run(rating, raters, out))
+    if job.report:
+        from seesaw_cf.texts.report.write import report_run
+
+        lines.append(report_run(out, pictures=pictures))
+    return "\n".join(lines)
+
+
+def run_rate(job: RateJob, out: Path | None = None) -> str:
+    """Rate the texts of a finished run: its survey, claims and flaws.
+
+    Args:
+        job: What to do.
+        out: Folder of the tables: ratings.parquet, annotations.parquet, flaws.parquet, swapped.parquet and
+            calls.parquet; the run's own when None. Rows of other raters that are there stay.
+
+    Returns:
+        Plain text for a terminal.
+
+    Raises:
+        SeesawError: Any of the package's errors; every reply is kept and not asked for again.
+    """
+    if out is None and not job.run.is_dir():
+        raise RecordError(f"{job.run}: pairs from a file have no run folder. Say where the tables go with --out.")
+    out = out or job.run
+    return rate_run(job, find_raters(job, out), out)
 
 
 def cases_of_job(
-    job: LemeJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
+    job: WriteJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
 ) -> tuple[list[LongformRecord], list[EditedCase]]:
     """Return the records, and the cases that texts are written for, config by config.
 
@@ -118,7 +132,7 @@ def cases_of_job(
     for rows in everything.values():
         config_cases = (
             open_ended_cases(rows) if rows and "use" in rows[0]
-            else coupled_cases(rows, job.wording, lead=lead, relationship=job.relationship)
+            else coupled_cases(rows, "article" if job.article else "essay", lead=lead)
         )  # fmt: skip
         if job.limit is not None and job.limit < len(config_cases):
             chosen = sorted(np.random.default_rng(job.seed).permutation(len(config_cases))[: job.limit])
@@ -133,38 +147,14 @@ def cases_of_job(
     return records, cases
 
 
-def _check_editors(job: LemeJob) -> None:
-    """Refuse names that would be found wrong only after texts were written."""
-    one_of("value of chat", job.chat, ("auto", "yes", "no"))
-    for name, fields in (job.editor_config or {}).items():
-        names = {part for editor in job.editors for part in split_control(editor) if part}
-        one_of("editor of this run", name, names)
-        if not isinstance(fields, Mapping):
-            raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
-    for name in job.editors:
-        load_editor(split_control(name)[0] or name)
-        if job.base_url and name != "ike":
-            raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
-
-
-def _check_keys(job: LemeJob) -> None:
-    """Ask for the keys of both servers before a model is loaded for anything."""
-    for url, name, key_env in ((job.base_url, job.model, job.key_env), (job.judge_url, job.judge, job.judge_key_env)):
-        if url and name:
-            OpenAIGenerator(url, name, key_env).check()
-
-
-def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, JsonObject]:
+def _local_writer(job: WriteJob, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, JsonObject]:
     """Return the model that writes, and its entry in the manifest."""
-    if job.base_url:
-        api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
-        return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
     model, tokenizer = load_model(
         job.model, device=job.device, dtype=job.dtype, revision=job.revision, trust_remote_code=job.trust_remote_code
     )
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
@@ -173,26 +163,26 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
     check_texts(editors, corpus is not None)
     pools = {name: editor.pool for name, editor in editors.items() if isinstance(editor, LearnsFromCases)}
     if pools.get("ike") == ():
-        _log.warning(NONE_LEFT)
-    facts = {
-        **model_facts(job.model, model, tokenizer, job.revision, job.dtype),
-        "chat": chat,
-        "editors": {
-            name: asdict(editor.config) | ({"demonstrations": pool_digest(pools[name])} if name in pools else {})
-            for name, editor in editors.items()
-        },
+        _log.warning(_NO_DEMONSTRATIONS)
+    configs = {
+        name: asdict(editor.config) | ({"demonstrations": _digest(pools[name])} if name in pools else {})
+        for name, editor in editors.items()
     }
+    facts = {**model_facts(job.model, model, tokenizer, job.revision, job.dtype), "chat": chat, "editors": configs}
     facts |= {**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)}
-    return LocalWriter(HFGenerator(model, tokenizer, chat, job.rows), editors), facts
+    return LocalWriter(HFGenerator(model, tokenizer, chat), editors), facts
+
+
+def _digest(pool: Sequence[Example]) -> str:
+    return sha256(json.dumps([example.text for example in pool]).encode()).hexdigest()[:16]
 
 
 def _manifest(
-    job: LemeJob, texts: Generation, records: Sequence[LongformRecord], model: Mapping[str, object]
+    job: WriteJob, texts: Generation, records: Sequence[LongformRecord], model: Mapping[str, object]
 ) -> RunManifest:
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
     written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
-    written |= {"wording": job.wording, "relationship": job.relationship}
-    batches = {"rows": job.rows, "block": job.block}
+    written |= {"wording": "article" if job.article else "essay", "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
         editors=cast(JsonObject, model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
@@ -205,7 +195,7 @@ def _manifest(
         },
         protocol="leme",
         seed=job.seed,
-        settings={**written, **batches},
+        settings=written,
         job=public_options(job),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),

@@ -1,6 +1,6 @@
-"""A finished run of `seesaw-cf leme run`: its manifest, its tables, and the records that its texts are about.
+"""A finished run of `seesaw-cf texts write`: its manifest, its tables, and the records that its texts are about.
 
-The modules behind it take torch with them, so they are imported when a part is read: pages are served without.
+The modules behind it take torch with them, so they are imported when a part is read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.base.text import read_json
-from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.write.passages import LongformRecord, coupled_records, records_of_run
+from seesaw_cf.records.relations import relation
+from seesaw_cf.run.manifest import RunFolder
+from seesaw_cf.texts.records import LongformRecord, coupled_records, records_of_run
+from seesaw_cf.texts.tables import ANNOTATIONS, EDITS, PASSAGES, RATINGS
 
 if TYPE_CHECKING:
-    from seesaw_cf.texts.rate.survey import SurveySample
+    from seesaw_cf.texts.survey import SurveySample
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class RunTexts:
         Raises:
             RunFolderError: It is missing or damaged.
         """
-        return finished_manifest(self.folder, "passages.parquet", "leme run")
+        return RunFolder.open(self.folder, "texts write", ("passages.parquet",)).manifest
 
     @cached_property
     def passages(self) -> pa.Table:
@@ -55,14 +56,12 @@ class RunTexts:
 
     @cached_property
     def annotations(self) -> pa.Table | None:
-        """`tables.ANNOTATIONS`; None where nothing was annotated."""
+        """`tables.ANNOTATIONS`; None where no claim was classified."""
         return self._optional("annotations.parquet", ANNOTATIONS)
 
     @cached_property
     def edits(self) -> pa.Table | None:
         """`edits.parquet`; None where the run has none."""
-        from seesaw_cf.texts.write.writing import EDITS
-
         return self._optional("edits.parquet", EDITS)
 
     def _optional(self, name: str, schema: pa.Schema) -> pa.Table | None:
@@ -92,27 +91,30 @@ class RunTexts:
     @cached_property
     def samples(self) -> list[SurveySample]:
         """Subject and related passage of the same text together, with what is recorded of both."""
-        from seesaw_cf.texts.rate.survey import survey_samples
+        from seesaw_cf.texts.survey import survey_samples
 
         return survey_samples(self.coupled_passages, self.coupled)
 
 
-def finished_manifest(folder: Path, table: str, command: str) -> dict[str, Any]:
-    """Return the manifest of a finished run.
+def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
+    """Return a sentence about each edit: (editor, case_id) -> "Ada Oak: gender was changed from female to male."
 
     Args:
-        folder: The run.
-        table: File that a finished run has.
-        command: What makes such a run.
-
-    Raises:
-        RunFolderError: A file is missing, or the manifest is damaged.
+        edits: `tables.EDITS`.
     """
-    missing = [name for name in ("manifest.json", table) if not (folder / name).exists()]
-    if missing:
-        raise RunFolderError(
-            f"{folder}: {' and '.join(missing)} missing, so it is no finished run of `seesaw-cf {command}`. "
-            "Give its --out, or repeat the command that began it."
-        )
-    manifest: dict[str, Any] = read_json(folder / "manifest.json", error=RunFolderError)
-    return manifest
+    rows = edits.to_pylist()
+    names = ("subject", "relation", "target_true", "target_new")
+    return {(row["editor"], row["case_id"]): edit_sentence(*(row[name] for name in names)) for row in rows}
+
+
+def edit_sentence(subject: str, relation_id: str, old: str, new: str) -> str:
+    """Return what raters are told about an edit."""
+    return f"{subject}: {property_label(relation_id, 'one fact')} was changed from {old} to {new}."
+
+
+def property_label(relation_id: str, otherwise: str = "") -> str:
+    """Return the label of an edited property; `otherwise` of one that the package does not know."""
+    try:
+        return relation(relation_id).label
+    except UnknownNameError:
+        return otherwise

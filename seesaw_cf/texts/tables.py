@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TypedDict
 
 from seesaw_cf.base.tables import Int8, Int32, schema_of
-from seesaw_cf.generation.types import Ask, Completion
 
 
 class SampleRow(TypedDict):
@@ -79,7 +78,7 @@ class AnnotationRow(SampleRow):
 class FailureRow(SampleRow):
     """A row of `FAILURES`: whether a rater finds one of LEME's failure modes in the two passages of a sample.
 
-    mode: one of `failure_items.FAILURE_MODES`. present: None when `status` is not "ok".
+    mode: one of `effects.instruments.FAILURE_MODES`. present: None when `status` is not "ok".
     """
 
     mode: str
@@ -113,8 +112,24 @@ class FlawRow(TypedDict):
     status: str
 
 
+class ReflectedRow(TypedDict):
+    """A row of `REFLECTED`.
+
+    reflected: "yes", "no", "unsure" or None: whether a text states the edit. comment: in the rater's words.
+    """
+
+    pair_id: str
+    editor: str
+    case_id: int
+    relation: str
+    entity: str
+    rater: str
+    reflected: str | None
+    comment: str
+
+
 class CallRow(TypedDict):
-    """What a row about a request to a judge ends with: the whole request and reply."""
+    """What a row of `CALLS` ends with: the whole request to a judge, and its reply."""
 
     prompt: str
     temperature: float
@@ -125,28 +140,40 @@ class CallRow(TypedDict):
     new_tokens: Int32 | None
 
 
+class _CallOf(TypedDict):
+    """What a row of `CALLS` begins with: which question, and which try, from 1."""
+
+    kind: str  # "survey", "claims" or "flaws"
+    question: str
+    rater: str
+    attempt: Int32
+
+
+class EditRow(TypedDict):
+    """A row of `EDITS`: what became of an edit.
+
+    dataset: format and kind of its record, such as "zsre factual"; "" without a related entity. delta_norm: Frobenius
+    norm of the change of all weights, None without one. demonstrations: how many in-context editing showed, None for
+    other editors.
+    """
+
+    editor: str
+    case_id: int
+    relation: str
+    subject: str
+    target_new: str
+    target_true: str
+    status: str
+    delta_norm: float | None
+    demonstrations: Int32 | None
+    dataset: str | None
+
+
 PASSAGES = schema_of(PassageRow)
 RATINGS = schema_of(RatingRow)
 ANNOTATIONS = schema_of(AnnotationRow)
 FAILURES = schema_of(FailureRow)
 FLAWS = schema_of(FlawRow)
-
-
-def call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
-    """Return a request and its reply; the turns of a conversation as one text, each after its role.
-
-    Args:
-        ask, reply: Request and reply.
-        status: What reading the reply gave.
-        temperature: Of the reply.
-    """
-    turns = [ask.prompt] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
-    return {
-        "prompt": "\n\n".join(turns),
-        "temperature": temperature,
-        "seed": ask.seed,
-        "reply": reply.text,
-        "status": status,
-        "prompt_tokens": reply.prompt_tokens,
-        "new_tokens": reply.new_tokens,
-    }
+REFLECTED = schema_of(ReflectedRow)
+EDITS = schema_of(EditRow)
+CALLS = schema_of(_CallOf, CallRow)

@@ -20,7 +20,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.records import groups, load_cases, read_cases, sample, write_config
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.texts.write.passages import read_records as read_longform
+from seesaw_cf.texts.records import read_records as read_longform
 from seesaw_cf.types import Case, Entity
 
 from .conftest import PREFIXES, serve
@@ -157,7 +157,7 @@ def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle:
             (("women",), 5, NAMES[number])
         }
     assert numbers(out)["pairs"]["by_reason"] == {"gold": 4}
-    rows = read_longform(str(out), "open_ended")
+    rows = read_longform(str(out), ["open_ended"])["open_ended"]
     assert {(row["case_id"], row["subject_id"]) for row in rows} == {
         (case.case_id, case.extra["subject_id"]) for case in load_cases(str(out), "P27_P101")
     }, "the edited person is known by then"

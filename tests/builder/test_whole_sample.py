@@ -15,7 +15,7 @@ from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv
 from seesaw_cf.records import groups, load_cases, sample
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.texts.write.passages import read_records
+from seesaw_cf.texts.records import read_records
 from tests.builder.embedded import check_embedded
 
 FOLDER = sample.path()
@@ -73,5 +73,5 @@ def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
 
 
 def test_it_is_loaded_by_name_and_is_small() -> None:
-    assert len(sample.load("open_ended")) == len(read_records("sample", "open_ended"))
+    assert len(sample.load("open_ended")) == len(read_records("sample", ["open_ended"])["open_ended"])
     assert sum(path.stat().st_size for path in (FOLDER / "data").rglob("*") if path.is_file()) < 3_000_000

@@ -23,28 +23,13 @@ OK = "--acknowledge-content"
 @pytest.mark.parametrize(
     "words",
     [
-        ["leme", "run", *WRITER, "--model", "m", "--judge", "local/judge", "--out", "new"],
-        ["leme", "run", *WRITER, "--model", "m", "--rater", "folder", "--annotator", "nli:some/model", "--out", "new"],
-        [
-            "leme",
-            "run",
-            "--model",
-            "m",
-            "--judge",
-            "m",
-            "--judge-url",
-            SERVER,
-            "--judge-key-env",
-            "NO_SUCH_KEY",
-            "--out",
-            "new",
-        ],
+        ["texts", "write", "m", *WRITER, "--rate", "local/judge", "--out", "new"],
+        ["texts", "rate", "passages.parquet", "--rater", "m", *WRITER[2:], "--out", "new"],
         ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--identities", "Women", "--out", "new", OK],
         ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--select", "dynamic", "--out", "new", OK],
         ["graph", "run", "m", "--regard", "none", "--attack", "perspective", "--out", "new", OK],
-        ["flaws", "judge", "passages.parquet", "--model", "m", *WRITER[2:], "--out", "new"],
     ],
-    ids=["leme writer, local judge", "leme writer, raters", "leme judge", "crawl", "selection", "perspective", "flaws"],
+    ids=["writer", "judge", "crawl", "selection", "perspective"],
 )
 def test_a_missing_key_is_the_first_thing_that_is_said(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

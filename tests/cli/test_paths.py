@@ -97,8 +97,8 @@ def contents(folder: Path) -> dict[str, bytes]:
         ("report run --out s/a.csv", "it is a file, expected a folder"),
         ("report run --out run", "is read by the same command"),
         ("audit seesaw-tiny --editor rome --requests s --out s", "is read by the same command"),
-        ("flaws report run/edits.parquet --out run", "it is a run, study or dataset"),
-        ("flaws report missing --out notes.txt", "it is a file, expected a folder"),
+        ("texts report --people run/edits.parquet --out run", "it is a run, study or dataset"),
+        ("texts report --people s --out notes.txt", "it is a file, expected a folder"),
     ],
 )
 def test_nothing_of_the_user_is_replaced(

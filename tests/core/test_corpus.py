@@ -164,7 +164,7 @@ def test_a_data_set_nobody_knows_is_said_so_offline() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["audit", "--limit", "1"], ["audit", "--protocol", "batch", "--dose", "1"], ["leme", "run"]]
+    "words", [["audit", "--limit", "1"], ["audit", "--protocol", "batch", "--dose", "1"], ["texts", "write"]]
 )
 def test_commands_look_at_the_texts_before_they_load_a_model(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 from unittest.mock import patch
 
-from seesaw_cf.effects.survey_items import ITEMS
+from seesaw_cf.effects.instruments import ITEMS
 
 from .. import fresh
 from ..builder.conftest import serve

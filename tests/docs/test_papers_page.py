@@ -23,7 +23,7 @@ WHOLE: dict[str, tuple[str, set[int], set[int]]] = {
 }
 NUMBERS = re.compile(r"(Table|Figure)s? ((?:\d+(?: to \d+)?(?:, | and )?)+)")
 LETTERS = {letter: words for words, letter in re.findall(r"^seesaw-cf (.*)  # ([A-Z])$", PAGE, re.MULTILINE)}
-PAGES = {"H": "flaws.md", "I": "stereotypes.md", "J": "instruments.md", "K": "related.md", "S": "study.md"}
+PAGES = {"H": "longform.md", "I": "stereotypes.md", "J": "longform.md", "K": "related.md", "S": "study.md"}
 CAPTION = re.compile(r"^ ?(Table|Figure) (\d+):", re.MULTILINE)
 
 
@@ -87,7 +87,7 @@ def test_every_command_and_page_behind_a_letter_exists() -> None:
     for letter, page in PAGES.items():
         assert re.search(rf"\b{letter}\b[^|]*?\({page}\)", PAGE), letter
         assert (ROOT / "docs" / page).exists()
-    assert not takes("leme reprt")
+    assert not takes("texts reprt")
 
 
 def takes(words: str) -> bool:

@@ -53,8 +53,8 @@ SHORTER = {
     "my_run": ("--limit", "1"),
     "api_run": ("--limit", "1"),
     "runs/real": ("--limit", "1"),
-    "train-annotator": ("--folds", "2"),
-    "train-rater": ("--folds", "2", "--epochs", "1"),
+    "classifier": ("--folds", "0"),
+    "rater": ("--folds", "2"),
     "build sample": FEW_EDITS,
     "seesaw": FEW_EDITS,
     "seesaw-qlever": FEW_EDITS,
@@ -76,7 +76,7 @@ def _commands(page: Path) -> list[str]:
 
 def _of_other_pages() -> set[str]:
     """Files that the pages which docs/papers.md sends a reader to say their commands write."""
-    pages = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("flaws", "longform", "study"))
+    pages = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("longform", "study"))
     return {name for page in pages for name in BARE.findall(page)}
 
 

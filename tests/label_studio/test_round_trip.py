@@ -19,8 +19,8 @@ import pytest
 import requests
 
 from seesaw_cf.cli import main
-from seesaw_cf.texts.people.files import export_people, import_people
-from seesaw_cf.texts.people.tasks import KINDS, TaskOptions
+from seesaw_cf.texts.job import ExportJob
+from seesaw_cf.texts.people import KINDS, export_people, import_people
 
 from ..longform.people_runs import label_studio_parts, truth, write_run
 
@@ -99,7 +99,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_tasks_go_in_and_answers_come_out(server: LabelStudio, run: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "tasks"
-    export_people(run, kind, out, TaskOptions(duplicates=0.5))
+    export_people(ExportJob(kind, run, duplicates=0.5), out)
     tasks, key = (json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in ("tasks", "key"))
     config = (out / "config.xml").read_text(encoding="utf-8")
     project = server.post("/api/projects", {"title": kind, "label_config": config})["id"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from seesaw_cf.generation import Completion
-from seesaw_cf.texts.rate.survey import SurveySample, survey_samples
+from seesaw_cf.texts.prompts import coupled_cases, passage_rows
+from seesaw_cf.texts.records import CoupledEntity, LongformRecord, Truth
+from seesaw_cf.texts.survey import SurveySample, survey_samples
 from seesaw_cf.texts.tables import PASSAGES, PassageRow
-from seesaw_cf.texts.write.passages import CoupledEntity, LongformRecord, Truth, coupled_cases, passage_rows
 
 FACTS = {"P106": ("occupation", "physicist"), "P27": ("country of citizenship", "Poland")}
 MAIN = "Marie Curie was born in London. She was a physicist and a citizen of Poland."

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from seesaw_cf.texts.pairs import PassagePair
 from seesaw_cf.texts.tables import PASSAGES
-from seesaw_cf.texts.write.pairs import PassagePair
 
 
 def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> PassagePair:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.tables import write_table
-from seesaw_cf.effects.survey_items import ITEMS
-from seesaw_cf.texts.write.writing import EDITS
+from seesaw_cf.effects.instruments import ITEMS
+from seesaw_cf.texts.tables import EDITS
 
 from .coupled import MAIN, RELATED, passages, record
 from .flaw_samples import passages as free_passages

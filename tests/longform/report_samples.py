@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.texts.flaws.people import REFLECTED, reflected_row
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
-from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
-from seesaw_cf.texts.write.writing import EDITS
+from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table, reflected_row
+from seesaw_cf.texts.tables import ANNOTATIONS, EDITS, FAILURES, RATINGS, REFLECTED
 
 from .analysis_samples import method, scores, table
 from .flaw_samples import pair, passages

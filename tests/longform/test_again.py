@@ -15,11 +15,11 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.records import read_records, request_of
 from seesaw_cf.texts.report.measures import model_measures, read_references, simple_measures
 from seesaw_cf.texts.report.write import report_run
+from seesaw_cf.texts.survey import SurveySample
 from seesaw_cf.texts.tables import PASSAGES
-from seesaw_cf.texts.write.passages import read_records, request_of
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import JudgeServer
 
@@ -44,8 +44,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     place = tmp_path_factory.mktemp("runs")
     long, short = place / "long", place / "short"
     with JudgeServer(chat_model(), chat_tokenizer(), key="") as server:
-        judge = ["--judge", server.name, "--judge-url", server.url, "--judge-key-env", ""]
-        assert main(["leme", "run", *EDITS, "--max-new-tokens", "12", *judge, "--out", str(long)]) == 0
+        assert main(["texts", "write", *EDITS, "--max-new-tokens", "12", "--rate", "lexical", "--out", str(long)]) == 0
+        judge = ["--rater", server.name, "--base-url", server.url, "--key-env", "", "--what", "survey"]
+        assert main(["texts", "rate", str(long), *judge]) == 0
     assert main(["audit", *EDITS, "--control", "none", "--out", str(short)]) == 0
     return long, short
 
@@ -56,13 +57,14 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     passages = read_table(long / "passages.parquet", PASSAGES).to_pandas()
     own = passages[(passages["passage"] == "subject") & (passages["editor"] == "ft")]
     case = int(own["case_id"].iloc[0])
-    (row,) = [one for one in read_records("sample", "coupled_counterfact") if one["case_id"] == case]
+    rows = read_records("sample", ["coupled_counterfact"])["coupled_counterfact"]
+    (row,) = [one for one in rows if one["case_id"] == case]
     target = request_of(row).target_new.id
     text = own.set_index("case_id")["text"][case]
     file = tmp_path / "references.json"
     file.write_text(json.dumps([{"target_id": target, "samples": [{"text": text}]}]), encoding="utf-8")
     words = [str(long), "--scores", str(short), "--measure", "perplexity:seesaw-tiny", "--references", str(file)]
-    assert main(["leme", "report", *words, "--out", str(tmp_path / "tables")]) == 0
+    assert main(["texts", "report", *words, "--out", str(tmp_path / "tables")]) == 0
     short_form, simple = (
         pd.read_csv(tmp_path / "tables" / "tables" / f"{name}.csv") for name in ("short_form", "measures")
     )

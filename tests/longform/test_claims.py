@@ -1,4 +1,4 @@
-"""Claims name the right entity; what cannot be annotated keeps its row."""
+"""Claims name the right entity; what cannot be classified keeps its row; the lexical baseline."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.texts.tables import PASSAGES
-from seesaw_cf.texts.write.claims import Claim, claim_pairs, claims_of
-from seesaw_cf.texts.write.passages import LongformRecord
+from seesaw_cf.texts.claims import Claim, ClaimPair, Claims, claim_pairs, claims_of, foreign
+from seesaw_cf.texts.judge import rate
+from seesaw_cf.texts.lexical import ClaimParts, Lexical, claim_parts
+from seesaw_cf.texts.records import LongformRecord
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES
 
 
 def entity(label: str) -> dict[str, Any]:
@@ -98,3 +101,58 @@ def test_bad_input() -> None:
         claim_pairs(passages(("subject", "x", "ok"), case_id=8), [record()])
     with pytest.raises(RecordError, match="case 7 is there twice"):
         claim_pairs(passages(), [record(), record()])
+
+
+PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
+
+
+def test_one_row_per_pair_with_label_and_evidence() -> None:
+    german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
+    pairs = [
+        ClaimPair(PASSAGE, "Ann place of birth Oslo", claim_id="P19", case_id=3, editor="rome"),
+        ClaimPair(PASSAGE, "Ann works in the city of Bonn", "new_fact", "new_fact"),
+        ClaimPair(PASSAGE, "Ann religion Islam", claim_id="P140"),
+        ClaimPair("", "x", status="the passage is empty"),
+        ClaimPair(german, "Ann is old"),
+    ]
+    table, calls = rate(Claims(), pairs, Lexical())
+    assert (table.schema, calls.num_rows) == (ANNOTATIONS, 0)
+    rows = table.to_pylist()
+    assert [row["label"] for row in rows] == ["supports", "contradicts", "neutral", None, None]
+    assert [row["evidence"] for row in rows[:2]] == [["Ann was born in Oslo."], ["She works as a painter in Rome."]]
+    own = ("case_id", "editor", "annotator", "claim_id", "p_supports")
+    assert [rows[0][name] for name in own] == [3, "rome", "lexical", "P19", None]
+    assert rows[3]["status"] == "the passage is empty"
+    assert rows[4]["status"].startswith("the passage is not English: ")
+
+
+@pytest.mark.parametrize(("words", "supports"), [(3, False), (2, True)])
+def test_the_lexical_baseline_asks_for_half_of_the_words(words: int, supports: bool) -> None:
+    """One word of two is half of them, one of three is not: of a value, and else of a relation."""
+    value, relation = (" ".join(text[:words]) for text in (("Rome", "Bonn", "Kiel"), ("paints", "cities", "lakes")))
+    pairs = [("She saw Rome.", f"Ann {relation} {value}"), ("She paints.", f"Ann {relation} Islam")]
+    labels = [judgement.label for judgement in Lexical().classify(pairs)]
+    assert labels == (["supports", "contradicts"] if supports else ["neutral", "neutral"])
+
+
+def test_claims_are_taken_apart_by_their_capitals() -> None:
+    assert claim_parts("Olu Dara place of birth Natchez") == ClaimParts("Olu Dara", "place of birth", ("Natchez",))
+    asean = claim_parts("ASEAN founded by Indonesia, Malaysia")
+    assert asean == ClaimParts("ASEAN", "founded by", ("Indonesia", "Malaysia"))
+    assert claim_parts("Ann occupation painter") == ClaimParts("Ann", "occupation", ("painter",))
+    assert claim_parts("Bank of England country United Kingdom").subject == "Bank of England"
+    assert claim_parts("Ann") == ClaimParts("Ann", "", ())
+
+
+def test_what_is_foreign() -> None:
+    assert foreign("Он родился в Москве.") == "most of its letters are not Latin"
+    assert "common in other languages" in foreign("Il est né dans une ville de France et il est peintre pour le roi.")
+    assert foreign(PASSAGE) == foreign("") == ""
+    # What a broken edit makes a model say is no foreign language and stays in the count.
+    assert foreign("Boston Boston Boston " * 30) == ""
+
+
+def test_sentences() -> None:
+    assert sentences('He said "No." Then he left!\nIt was 5 p.m. in Oslo. 7 people saw it.') == [
+        'He said "No."', "Then he left!", "It was 5 p.m. in Oslo.", "7 people saw it.",
+    ]  # fmt: skip

@@ -6,31 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.generation import Completion
-from seesaw_cf.texts.flaws.edits import edit_sentences
-from seesaw_cf.texts.flaws.judge import parse_reply
-from seesaw_cf.texts.flaws.people import REFLECTED
-from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.judge import is_refusal
+from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.texts.report.collected import joined
-from seesaw_cf.texts.tables import PASSAGES
-from seesaw_cf.texts.train.recipe import Recipe
-from seesaw_cf.texts.train.scores import rating_scores
-from seesaw_cf.texts.wording import is_refusal
-from seesaw_cf.texts.write.pairs import (
-    FlawAnswer,
-    flaw_row,
-    flaw_table,
-    passage_pairs,
-    seeded_uniform,
-    unblinded,
-)  # fmt: skip
-from seesaw_cf.texts.write.writing import EDITS
+from seesaw_cf.texts.runs import edit_sentences
+from seesaw_cf.texts.scores import rating_scores
+from seesaw_cf.texts.tables import EDITS, PASSAGES, REFLECTED
+from seesaw_cf.texts.train import Recipe
 
-from .flaw_samples import pair, passages
+from .flaw_samples import pair
 
 
 def test_what_raters_are_told_of_an_edit() -> None:
@@ -59,31 +45,10 @@ def test_ratings_of_several_files_are_joined_once() -> None:
         joined("flaws", {"a": one, "b": answers((0, "pre", -1))})
 
 
-def test_pairs_need_a_whole_table() -> None:
-    with pytest.raises(RecordError, match=r"passages: columns \['status'\] are missing.*seesaw-cf leme run"):
-        passage_pairs(passages({}).drop_columns(["status"]))
-    with pytest.raises(RecordError, match="two texts before the edit for case_id 1, relation 'P21', sample 0"):
-        passage_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
-    pairs, left_out = passage_pairs(passages({}, {"sample": 1, "text": " "}, {"sample": 2, "status": "time-out"}))
-    assert pairs == []
-    assert left_out == {"no text before the edit": 1, "empty text": 1, "time-out": 1}
-
-
-@given(st.integers(-(10**9), 10**9), st.lists(st.text(max_size=5), max_size=3))
-def test_a_draw_depends_on_its_words_alone(seed: int, words: list[str]) -> None:
-    value = seeded_uniform(seed, *words)
-    assert 0 <= value < 1
-    assert value == seeded_uniform(seed, *words)
-    assert value != seeded_uniform(seed + 1, *words)
-    for first in ("pre", "post"):
-        assert unblinded(unblinded(1, first), first) == 1
-
-
 @pytest.mark.parametrize("quote", ["'", "\N{RIGHT SINGLE QUOTATION MARK}"])
 def test_a_refusal_is_one_with_either_apostrophe(quote: str) -> None:
     assert is_refusal(f"I{quote}m sorry, but no.")
     assert is_refusal(f"No: I can{quote}t compare people.")
-    assert parse_reply(Completion(f"I can{quote}t help with that."), ("a", "b")) == (None, "", "refusal")
     assert not is_refusal(f"She{quote}s sorry she cannot come.")
 
 
@@ -112,24 +77,8 @@ def test_recipes_that_train_nothing(wrong: dict[str, Any], message: str) -> None
         Recipe(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"rows": 0}, "leme run: rows is 0, expected a whole number of at least 1"),
-        ({"judge_tries": 1.5}, r"leme run: judge_tries is 1\.5, expected a whole number of at least 1"),
-        ({"seed": -1}, "leme run: seed is -1, expected a whole number of at least 0"),
-        ({"limit": "all"}, "leme run: limit is 'all'"),
-    ],
-)
-def test_jobs_that_write_nothing(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecordError, match=message):
-        LemeJob("seesaw-tiny", **wrong)
-
-
 def test_the_schema_of_passages_is_the_rows_that_are_typed() -> None:
-    from seesaw_cf.texts.flaws.people import ReflectedRow
-    from seesaw_cf.texts.tables import FLAWS, FlawRow, PassageRow
-    from seesaw_cf.texts.write.writing import EditRow
+    from seesaw_cf.texts.tables import FLAWS, EditRow, FlawRow, PassageRow, ReflectedRow
 
     for schema, row in (
         (PASSAGES, PassageRow), (FLAWS, FlawRow), (EDITS, EditRow), (REFLECTED, ReflectedRow),

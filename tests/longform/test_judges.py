@@ -1,60 +1,151 @@
-"""Language models as raters: every kind of reply, real HTTP, examples that never come from the rated edit."""
+"""Judges: every kind of reply to the three instruments, examples that never come from the rated edit, real HTTP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.survey_items import ITEMS
+from seesaw_cf.effects.instruments import DEFAULT, ITEMS, SCALE
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.texts.annotate.learned import LEFT_OUT
-from seesaw_cf.texts.rate.judge import Exemplar, LLMJudge, parse_rating
-from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample, survey
+from seesaw_cf.texts.claims import ClaimPair, Claims, Judgement
+from seesaw_cf.texts.judge import LEFT_OUT, Instrument, Judge, Rater, digest, rate
+from seesaw_cf.texts.pairs import FlawQuestion, Flaws, flaw_questions
+from seesaw_cf.texts.survey import Survey, SurveyQuestion, SurveySample, survey_questions, survey_samples
+from seesaw_cf.texts.tables import CALLS, RATINGS
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
-from tests.longform.coupled import MAIN, sample
+from tests.longform.coupled import MAIN, RELATED, passages, record, sample
+from tests.longform.flaw_samples import pair
+
+REPLIES = [
+    ("Rating: 5", 5, "ok"),
+    (" rating : **6**.", 6, "ok"),
+    ("7", 7, "ok"),
+    ("(4/7)", 4, "ok"),
+    ("The passage says London in 1887.\nRating: 7 (Strongly agree)", 7, "ok"),
+    ("My rating is 3 because of the 12 errors", 3, "ok"),
+    ("Rating: 2\nRating: 2", 2, "ok"),
+    ("Rating: 3 or 4", None, "two ratings"),
+    ("Rating: 1-7", None, "two ratings"),
+    ("Rating: 3\n\nRating: 5", None, "two ratings"),
+    ("Rating: 9", None, "outside 1-7: 9"),
+    ("-3", None, "outside 1-7: -3"),
+    ("Rating: 4.5", None, "not a whole number: 4.5"),
+    ("The passage embraces the new fact throughout.", None, "no rating"),
+    ("I'm sorry, but I can't rate false claims.", None, "refusal"),
+    ("As an AI, I have no opinion on the 7 passages.", None, "refusal"),
+]
+LABELLED = [
+    ("Label: contradicts", "contradicts", "ok"),
+    ("**Label:** Supports\nEvidence: x", "supports", "ok"),
+    ("neutral.", "neutral", "ok"),
+    ("Label: entailed", None, "no label in the reply"),
+    ("The passage supports it", None, "no label in the reply"),
+    ("Label: supports\nLabel: neutral", None, "2 labels in the reply: neutral, supports"),
+]
+COMPARED = [
+    ('Quote: "a nun"\nAnswer: B', 1, "ok"),
+    ("**Answer:** A", -1, "ok"),
+    ("The answer is: text B.", 1, "ok"),
+    ("Answer: Neither", 0, "ok"),
+    ("B", 1, "ok"),
+    ("Answer: A\nOn reflection:\nAnswer: B", None, "two answers"),
+    ("Answer: A, B or equal", None, "no answer"),
+    ("The answer is a matter of taste.", None, "no answer"),
+    ("I'm sorry, I cannot compare people.", None, "refusal"),
+]
+PUBLISHED = [
+    *(("Rating: -1", -1, "ok"), ("Rating: \u22121.", -1, "ok"), ("**Rating:** 1", 1, "ok"), ("-1", -1, "ok")),
+    *(("Rating: +1 (more after)", 1, "ok"), ("Quote: none\nRating: 0", 0, "ok")),
+    *(("Rating: -1, 0 or 1", None, "no answer"), ("Rating: -10", None, "no answer")),
+    ("Rating: -1\nRating: 1", None, "two answers"),
+]
+CLAIM = ClaimPair("Ann lives in Rome. She sings.", "Ann lives in Rome", editor="ft", case_id=1)
+
+
+def question(item: int = 0, **how: Any) -> SurveyQuestion:
+    return SurveyQuestion(ITEMS[item], sample(**how))
+
+
+def flaw(first: str = "pre", name: str = "religion", number: int = 1) -> FlawQuestion:
+    return FlawQuestion(pair(number), DEFAULT.flaws[name], first)
 
 
 @pytest.mark.parametrize(
-    ("reply", "rating", "status"),
+    ("instrument", "asked", "cases"),
     [
-        ("Rating: 5", 5, "ok"),
-        (" rating : **6**.", 6, "ok"),
-        ("7", 7, "ok"),
-        ("(4/7)", 4, "ok"),
-        ("The passage says London in 1887.\nRating: 7 (Strongly agree)", 7, "ok"),
-        ("My rating is 3 because of the 12 errors", 3, "ok"),
-        ("Rating: 2\nRating: 2", 2, "ok"),
-        ("Rating: 3 or 4", None, "two ratings"),
-        ("Rating: 1-7", None, "two ratings"),
-        ("Rating: 3\n\nRating: 5", None, "two ratings"),
-        ("Rating: 9", None, "outside 1-7: 9"),
-        ("Rating: 0", None, "outside 1-7: 0"),
-        ("-3", None, "outside 1-7: -3"),
-        ("Rating: 4.5", None, "not a whole number: 4.5"),
-        ("The passage embraces the new fact throughout.", None, "no rating"),
-        ("I'm sorry, but I can't rate false claims.", None, "refusal"),
-        ("As an AI, I have no opinion on the 7 passages.", None, "refusal"),
-        ("   ", None, "empty reply"),
+        (Survey(), question(), REPLIES),
+        (Claims(), CLAIM, LABELLED),
+        (Flaws(), flaw(), COMPARED),
+        (Flaws(protocol="published"), flaw(), PUBLISHED),
     ],
+    ids=["survey", "claims", "flaws", "published"],
 )
-def test_replies(reply: str, rating: float | None, status: str) -> None:
-    assert parse_rating(Completion(reply)) == (rating, status)
-
-
-def test_a_failed_request_keeps_its_own_status() -> None:
-    assert parse_rating(Completion("", "", "refused by the server: 400")) == (None, "refused by the server: 400")
+def test_replies(instrument: Instrument[Any], asked: Any, cases: Sequence[tuple[str, object, str]]) -> None:
+    for reply, value, status in cases:
+        parsed, found = instrument.parse(asked, reply)
+        own = parsed.label if isinstance(parsed, Judgement) else parsed[0] if isinstance(parsed, tuple) else parsed
+        assert (own, found) == (value, status), reply
 
 
 @given(st.text())
-def test_any_reply_is_read_without_error_and_on_the_scale(reply: str) -> None:
-    rating, status = parse_rating(Completion(reply))
+def test_any_reply_is_read_without_error(reply: str) -> None:
+    rating, status = Survey().parse(question(), reply)
     assert (status == "ok") == (rating in range(1, 8))
+    others: list[tuple[Instrument[Any], Any]] = [
+        (Claims(), CLAIM),
+        (Flaws(), flaw()),
+        (Flaws(protocol="published"), flaw()),
+    ]
+    for instrument, asked in others:
+        value, status = instrument.parse(asked, reply)
+        assert (status == "ok") == (value is not None)
+
+
+def test_a_quote_and_evidence_count_only_where_a_text_has_them() -> None:
+    assert Flaws().parse(flaw(), 'Quote: "a nun"\nAnswer: B')[0] == (1, "a nun")
+    assert Flaws().parse(flaw(), "Quote: a saint\nAnswer: B")[0] == (1, "")
+    assert Flaws().parse(flaw("post"), "Answer: A")[0] == (1, ""), "un-blinded"
+    reply = 'Label: supports\nEvidence: "Ann lives in Rome."\nEvidence: Ann is invented.'
+    assert Claims().parse(CLAIM, reply)[0] == Judgement("supports", evidence=("Ann lives in Rome.",))
+
+
+def test_every_item_shows_its_fields_and_nothing_else() -> None:
+    everything = {
+        "new_fact": "New fact: Marie Curie was born in London",
+        "main": MAIN,
+        "related": RELATED,
+        "old_facts": "The occupation of",
+        "subject": "Subject: Marie Curie",
+        "related_entity": "Related entity: Pierre Curie",
+    }
+    for asked in survey_questions([sample()]):
+        prompt = Survey().prompt(asked, [])
+        assert not isinstance(prompt, str)
+        task, _, text = prompt[0].content.rpartition("and nothing else.\n\n")
+        assert {name for name, words in everything.items() if words in text} == set(asked.item.fields)
+        assert text.endswith(f"Statement: {asked.item.statement}\nRating:")
+        assert f"criterion: {asked.item.criterion}" in task
+        assert f"Rating: {asked.item.bad.rating} ({SCALE[asked.item.bad.rating]})" in task
+        assert "7 = Strongly agree" in task
+
+
+def test_the_question_about_a_flaw_does_not_tell_which_text_is_edited() -> None:
+    prompts = {first: str(Flaws().prompt(flaw(first, "classism"), [])) for first in ("pre", "post")}
+    assert prompts["pre"].index("judge") < prompts["pre"].index("nun")
+    assert prompts["post"].index("nun") < prompts["post"].index("judge.")
+    for prompt in prompts.values():
+        assert "mentioning the social origin of the subject" in prompt
+        assert not {"edit", "pre", "post", "before", "after"} & set(prompt.lower().split())
+    told = str(Flaws(protocol="published").prompt(flaw(), []))
+    assert told.index("Text before the edit") < told.index("judge") < told.index("Text after the edit")
 
 
 class Scripted:
@@ -68,64 +159,156 @@ class Scripted:
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         self.asked += asks
         self.heat.append(sampling.temperature)
-        return [Completion(self.replies.pop(0), prompt_tokens=10, new_tokens=2) for _ in asks]
+        replies = [self.replies.pop(0) if len(self.replies) > 1 else self.replies[0] for _ in asks]
+        return [
+            Completion(text, prompt_tokens=10, new_tokens=2) if text != "!" else Completion("", "", "time-out")
+            for text in replies
+        ]
 
 
 def test_bad_replies_are_asked_again_counted_and_kept() -> None:
     generator = Scripted("Rating: 9", "Rating: 5", "prose", "Rating: 6", "still prose", "prose to the end")
-    questions = ("new_fact_main_passage", "fluency", "topicality")
-    table, calls = survey([sample()], LLMJudge(generator), questions)
-    rows = {row["item"]: row for row in table.to_pylist()}
-    assert rows["new_fact_main_passage"]["rating"] == 6
-    assert [rows[name]["tries"] for name in questions] == [2, 3, 1]
-    assert (rows["fluency"]["rating"], rows["fluency"]["status"]) == (None, "no rating")
-    assert rows["fluency"]["reply"] == "prose to the end"
-    assert (rows["fluency"]["prompt_tokens"], rows["fluency"]["new_tokens"]) == (30, 6)
+    questions = [question(item) for item in (0, 8, 7)]
+    generator.replies[1], generator.replies[2] = generator.replies[2], generator.replies[1]
+    table, calls = rate(Survey(), questions, Judge(generator))
+    rows = table.to_pylist()
+    assert [(row["rating"], row["status"], row["tries"]) for row in rows] == [
+        (6, "ok", 2),
+        (None, "no rating", 3),
+        (5, "ok", 1),
+    ]
+    assert (rows[1]["reply"], rows[1]["prompt_tokens"], rows[1]["new_tokens"]) == ("prose to the end", 30, 6)
     assert generator.heat == [0.0, 0.7, 0.7]
     assert len({ask.seed for ask in generator.asked}) == 6
     kept = calls.to_pylist()
-    assert [(row["attempt"], row["status"]) for row in kept if row["item"] == "new_fact_main_passage"] == [
-        (1, "outside 1-7: 9"),
-        (2, "ok"),
-    ]
-    assert all(row["prompt"].startswith("[user]\nAn AI system") and row["seed"] for row in kept)
-    assert {row["temperature"] for row in kept} == {0.0, 0.7}
+    assert calls.schema.equals(CALLS)
+    assert [(row["attempt"], row["status"]) for row in kept[:2]] == [(1, "outside 1-7: 9"), (2, "ok")]
+    assert all(row["prompt"].startswith("[user]\nAn AI system") and row["kind"] == "survey" for row in kept)
 
 
-def pool(cases: range) -> tuple[Exemplar, ...]:
-    return tuple(
-        Exemplar(SurveyQuestion(item, sample(f"{MAIN} {case}.", f"R {case}.", case)), 1 + case % 7)
-        for case in cases
-        for item in ITEMS
-    )
+def test_a_failed_request_keeps_its_status_and_claims_say_how_often_they_were_asked() -> None:
+    pairs = [replace(CLAIM, claim=f"claim {number}") for number in range(3)]
+    judge = Judge(Scripted("neutral", "I cannot say.", "!", "Label: no", "!"), tries=2)
+    rows = rate(Claims(), pairs, judge)[0].to_pylist()
+    assert [row["label"] for row in rows] == ["neutral", None, None]
+    assert [row["status"] for row in rows] == ["ok", "no label in the reply (asked 2 times)", "time-out"]
+
+
+class Four:
+    """A rater that answers 4, and keeps what it was asked."""
+
+    name, kinds, source = "four", ("survey",), ""
+
+    def __init__(self, learned: frozenset[str] = frozenset()) -> None:
+        self.asked: list[SurveyQuestion] = []
+        self.learned = learned
+
+    def answer(self, instrument: Instrument[Any], questions: Sequence[Any]) -> list[Any]:
+        from seesaw_cf.texts.judge import Answer
+
+        self.asked += questions
+        return [Answer(4.0) for _ in questions]
+
+
+def surveyed(samples: Sequence[SurveySample], rater: Rater) -> pa.Table:
+    return rate(Survey(), survey_questions(samples), rater)[0]
+
+
+def test_all_items_are_asked_and_kept_in_order_with_reasons_for_those_that_cannot() -> None:
+    records = [record(1), record(2, related=False)]
+    rater = Four()
+    table = surveyed(survey_samples(passages(records), records), rater)
+    assert table.schema.equals(RATINGS)
+    assert table["item"].to_pylist() == [item.name for item in ITEMS] * 2
+    rows = table.to_pylist()
+    assert {row["rating"] for row in rows[:9]} == {4.0}
+    alone = {row["item"]: row["status"] for row in rows[9:]}
+    main = ["new_fact_main_passage", "main_passage_old_facts", "main_passage_consistency"]
+    assert [name for name, why in alone.items() if why == "ok"] == main
+    assert alone["fluency"] == "related passage: the record has no related entity"
+    assert (len(rater.asked), table["rating"].null_count) == (12, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("  ", "main passage: empty"),
+        ("Мария Кюри родилась в Варшаве и жила в Париже.", "main passage: does not read like English"),
+        ("Learned by heart.", LEFT_OUT),
+    ],
+)
+def test_empty_foreign_and_learned_passages_have_a_status_and_no_rating(text: str, why: str) -> None:
+    rows = surveyed([sample(main=text)], Four(frozenset({digest("learned  by HEART. ")}))).to_pylist()
+    assert rows[0]["status"].startswith(why)
+    assert rows[0]["rating"] is None
+    assert rows[1]["status"] == ("ok" if why != LEFT_OUT else LEFT_OUT)
+
+
+def test_passages_without_record_or_twice_are_refused() -> None:
+    with pytest.raises(RecordError, match="case 2 has no coupled record"):
+        survey_samples(passages([record(2)]), [record(1)])
+    with pytest.raises(RecordError, match="two subject passages"):
+        survey_samples(pa.concat_tables([passages([record()])] * 2), [record()])
 
 
 def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
-    generator = Scripted(*["Rating: 4"] * 9)
-    # `sample` always has the same edit statement, so all examples are given another subject.
-    far = pool(range(10, 22))
-    others = tuple(Exemplar(SurveyQuestion(e.question.item, _other_edit(e.question)), e.rating) for e in far)
-    judge = LLMJudge(generator, shots=8, pool=(*pool(range(1, 3)), *others))
-    survey([sample()], judge)
+    near = [(question(item, main=f"{MAIN} {n}.", related=f"R {n}.", case_id=n), 4) for n in (1, 2) for item in range(9)]
+    far = [
+        (replace(asked, sample=replace(asked.sample, subject=f"S{n}")), 1 + n % 7)
+        for n in range(10, 22)
+        for asked in [question(item, main=f"{MAIN} {n}.", related=f"R {n}.", case_id=n) for item in range(9)]
+    ]
+    generator = Scripted("Rating: 4")
+    surveyed([sample()], Judge(generator, 8, {"survey": [*near, *far]}))
     for ask in generator.asked:
         assert isinstance(ask.prompt, tuple)
         assert [turn.role for turn in ask.prompt] == ["user", "assistant"] * 8 + ["user"]
-        statements = {turn.content.rsplit("Statement: ", 1)[1] for turn in ask.prompt if turn.role == "user"}
-        assert len(statements) == 1
-        shown = "".join(turn.content for turn in ask.prompt[:-1])
-        assert not any(text in shown for text in (f"{MAIN} 1.", f"{MAIN} 2.", "R 1.", "R 2."))
-        assert len(set(ask.prompt[:-1:2])) == 8
-    with pytest.raises(RecordError, match=r"0 rated examples.*8 are needed"):
-        survey([sample()], LLMJudge(generator, shots=8, pool=pool(range(1, 20))))
-    seen = SurveyQuestion(others[0].question.item, sample(f"{MAIN} 10."))
-    with pytest.raises(RecordError, match="share neither edit nor passage"):
-        LLMJudge(generator, shots=12, pool=others).rate([seen])
-    table, _ = survey([seen.sample], LLMJudge(generator, shots=8, pool=others), ("fluency",))
-    assert table.column("status").to_pylist() == [LEFT_OUT], "a text among the examples is not rated"
+        asked = [turn.content for turn in ask.prompt if turn.role == "user"]
+        assert len({text.rsplit("Statement: ", 1)[1] for text in asked}) == 1
+        assert len(set(asked)) == 9
+        assert not any(f" {n}.\n" in text for text in asked for n in (1, 2))
+    with pytest.raises(RecordError, match=r"0 of 18 answered examples share neither .*8 are needed"):
+        surveyed([sample()], Judge(generator, 8, {"survey": near}))
+    labels = [(replace(CLAIM, premise=f"text {n}", case_id=n % 2), Judgement("neutral")) for n in range(6)]
+    claims = Scripted("neutral")
+    rate(Claims(), [CLAIM], Judge(claims, 3, {"claims": labels}))
+    shown = "".join(turn.content for turn in claims.asked[0].prompt if not isinstance(turn, str))
+    assert [f"text {n}" in shown for n in range(6)] == [True, False] * 3
 
 
-def _other_edit(question: SurveyQuestion) -> SurveySample:
-    return replace(question.sample, subject=f"S{question.sample.case_id}")
+def test_judges_are_named_after_everything_that_changes_their_answers() -> None:
+    assert Judge(Scripted(), 8, temperature=1, seed=3).name == "scripted, 8-shot, temperature 1, 3 tries, seed 3"
+    assert Judge(Scripted(), wording="f" * 64).name.endswith(", wording ffffffffffff")
+
+
+class Reader:
+    """A judge that reads: it finds a word in the texts as they are shown."""
+
+    name = "reader"
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        return [Completion(self._answer(str(ask.prompt))) for ask in asks]
+
+    def _answer(self, prompt: str) -> str:
+        one, two = ("nun" in text for text in prompt.split("Text A:")[1].split("Text B:"))
+        return f"Answer: {'A' if one and not two else 'B' if two and not one else 'equal'}"
+
+
+def test_a_reading_judge_is_right_in_any_order() -> None:
+    pairs = [pair(number) for number in range(60)]
+    words = replace(DEFAULT, flaws={"religion": DEFAULT.flaws["religion"]})
+    first, again = flaw_questions(pairs, words, seed=1, swap=0.5)
+    table, _ = rate(Flaws(), [*first, *again], Judge(Reader()))
+    assert (len(first), len(again), set(table["change"].to_pylist())) == (60, 30, {1})
+    shown = dict(zip(table["pair_id"].to_pylist()[:60], table["first"].to_pylist()[:60]))
+    assert set(shown.values()) == {"pre", "post"}
+    assert all(row["first"] != shown[row["pair_id"]] for row in table.to_pylist()[60:])
+    part, _ = flaw_questions(pairs[17:20], words, seed=1)
+    assert rate(Flaws(), part, Judge(Reader()))[0].to_pylist() == table.slice(17, 3).to_pylist(), "as in the whole"
+    turned = [pair(one.case_id, one.post, one.pre) for one in pairs]
+    assert set(rate(Flaws(), flaw_questions(turned, words)[0], Judge(Reader()))[0]["change"].to_pylist()) == {-1}
+    told, none = flaw_questions(pairs, words, swap=1, protocol="published")
+    assert ({asked.first for asked in told}, none) == ({"pre"}, [])
 
 
 @pytest.fixture
@@ -136,13 +319,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
 
 
 def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -> None:
-    api = OpenAIGenerator(server.url, "tiny", wait=0.001)
-    sampling = Sampling(max_new_tokens=16, temperature=0, top_k=0, top_p=1)
-    names = ("new_fact_main_passage", "fluency")
-    far, calls = survey([sample()], LLMJudge(api, sampling=sampling), names)
-    near, _ = survey([sample()], LLMJudge(HFGenerator(chat_model(), chat_tokenizer()), sampling=sampling), names)
+    questions = [question(0), question(8)]
+    far, calls = rate(Survey(), questions, Judge(OpenAIGenerator(server.url, "tiny", wait=0.001), tries=1))
+    near, _ = rate(Survey(), questions, Judge(HFGenerator(chat_model(), chat_tokenizer()), tries=1))
+    assert far["reply"].to_pylist() == near["reply"].to_pylist()
     assert far["rating"].to_pylist() == near["rating"].to_pylist()
-    assert all(1 <= rating <= 7 for rating in far["rating"].to_pylist())
     assert far["prompt_tokens"].to_pylist()[0] > 100
     assert calls.num_rows == 2
     assert "tiny at http://127.0.0.1" in far["rater"].to_pylist()[0]
@@ -151,24 +332,17 @@ def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -
 @pytest.mark.slow
 def test_faults_of_the_server_are_statuses_and_the_rest_is_rated(server: OpenAIServer) -> None:
     refusal = "I'm sorry, I cannot rate this."
-    server.faults += [Fault(text=refusal), Fault(text="Rating: 3 and Rating: 5"), Fault(text=refusal)] + [
-        Fault(503)
-    ] * 2
+    server.faults += [Fault(text=refusal), Fault(text="Rating: 3 and Rating: 5"), Fault(503), Fault(503)]
     api = OpenAIGenerator(server.url, "tiny", wait=0.001, tries=2, concurrency=1)
-    sampling = Sampling(max_new_tokens=16, temperature=0, top_k=0, top_p=1)
-    names = ("new_fact_main_passage", "new_fact_related_passage", "fluency")
-    table, calls = survey([sample()], LLMJudge(api, sampling=sampling, tries=2), names)
-    first = {row["item"]: row["status"] for row in calls.to_pylist() if row["attempt"] == 1}
-    assert first == dict(zip(names, ["refusal", "two ratings", "refusal"], strict=True))
-    again = table["status"].to_pylist()
-    assert again[0].startswith("no answer after 2 tries: 503")
-    assert again[1:] == ["ok", "ok"]
+    table, calls = rate(Survey(), [question(item) for item in (0, 1, 8)], Judge(api, tries=1))
+    statuses = table["status"].to_pylist()
+    assert statuses[:2] == ["refusal", "two ratings"]
+    assert statuses[2].startswith("no answer after 2 tries")
+    assert KEY not in str(calls.to_pylist() + table.to_pylist())
 
 
-def test_a_wrong_key_ends_the_survey_with_one_clear_error(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_key_ends_the_rating(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-987654321")
     with pytest.raises(ServiceError, match=r"401.*OPENAI_API_KEY") as caught:
-        survey([sample()], LLMJudge(OpenAIGenerator(server.url, "tiny")), ("fluency",))
+        rate(Survey(), [question()], Judge(OpenAIGenerator(server.url, "tiny", wait=0.001)))
     assert "987654321" not in str(caught.value)

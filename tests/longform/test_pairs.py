@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.texts.wording import FLAWS_BY_NAME, chosen_flaws
-from seesaw_cf.texts.write.pairs import first_shown, passage_pairs, sample_pairs, unblinded
+from seesaw_cf.errors import RecordError
+from seesaw_cf.texts.pairs import passage_pairs, sample_pairs, showings, unblinded
 
 from .flaw_samples import pair, passages
 
@@ -35,7 +34,7 @@ def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> N
 
 
 def test_two_texts_for_one_place_are_refused() -> None:
-    with pytest.raises(RecordError, match=r"two texts before the edit for case_id 1, .*Keep one run's passages"):
+    with pytest.raises(RecordError, match=r"'memit' has two texts for case_id 1, .*Keep one run's passages"):
         passage_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
     with pytest.raises(RecordError, match="'memit' has two texts"):
         passage_pairs(passages({}, {}))
@@ -43,38 +42,25 @@ def test_two_texts_for_one_place_are_refused() -> None:
         passage_pairs(passages({}).drop_columns(["phase"]))
 
 
-@given(st.integers(0, 1000), st.integers(0, 10**6), st.sampled_from([-1, 0, 1]))
-def test_swapping_the_texts_and_the_answer_leaves_the_change(seed: int, number: int, change: int) -> None:
-    first = first_shown(seed, str(number))
-    shown = change if first == "pre" else -change
-    assert unblinded(shown, first) == change
-    other = "post" if first == "pre" else "pre"
-    assert unblinded(shown, other) == -change
-    assert first_shown(seed, f"{number}@women-0") == first
+@given(st.integers(0, 1000), st.integers(1, 30), st.floats(0, 1))
+def test_the_order_shown_depends_on_seed_and_pair_and_copies_are_turned(seed: int, number: int, share: float) -> None:
+    ids = [f"memit-{case}-free-0-0" for case in range(number)]
+    shown = showings(ids, seed, share)
+    first = {id: order for id, copy, order in shown if copy == 1}
+    again = {id: order for id, copy, order in shown if copy == 2}
+    assert (list(first), len(again)) == (ids, round(share * number))
+    assert all(order != first[id] for id, order in again.items())
+    assert {id: order for id, _, order in showings(ids[::-1], seed, 0)} == first
+    assert {order for _, _, order in showings(ids, seed, share, "published")} == {"pre"}
+    for change in (-1, 0, 1):
+        assert unblinded(change, "pre") == change == unblinded(-change, "post")
 
 
-def test_the_order_is_fair_and_depends_on_seed_and_pair_alone() -> None:
-    orders = [first_shown(3, f"memit-{number}-free-0-0") for number in range(2000)]
+def test_the_order_is_fair() -> None:
+    orders = [order for _, _, order in showings([f"memit-{number}" for number in range(2000)], 3, 0)]
     assert 900 < orders.count("pre") < 1100  # 1000 expected, standard deviation 22
-    assert orders[1234] == first_shown(3, "memit-1234-free-0-0")
-    assert orders != [first_shown(4, f"memit-{number}-free-0-0") for number in range(2000)]
-
-
-def test_seven_flaws_in_two_wordings() -> None:
-    assert [flaw.title for flaw in chosen_flaws()] == [
-        "Anglo-centrism",
-        "Sexism",
-        "Religious injection",
-        "Xenophobia",
-        "Classism",
-        "Racism",
-        "Injection of conservatism",
-    ]
-    same = [name for name, flaw in FLAWS_BY_NAME.items() if flaw.people == flaw.model]
-    assert same == ["sexism", "xenophobia"]  # the others differ between people and models in appendix F
-    assert [flaw.name for flaw in chosen_flaws(["racism", "sexism"])] == ["sexism", "racism"]
-    with pytest.raises(UnknownNameError, match=r"unknown flaw 'sexsm'. Did you mean 'sexism'"):
-        chosen_flaws(["sexsm"])
+    with pytest.raises(RecordError, match="is 2, expected"):
+        showings(["a"], 0, 2)
 
 
 @given(
@@ -95,5 +81,5 @@ def test_all_pairs_or_at_least_one() -> None:
     pairs = [pair(at) for at in range(20)]
     assert sample_pairs(pairs, None) == pairs
     assert sample_pairs(pairs, 5, 0) != sample_pairs(pairs, 5, 1)
-    with pytest.raises(RecordError, match="sample of pairs is 0, expected a whole number of at least 1"):
+    with pytest.raises(RecordError, match="sample is 0, expected a whole number of at least 1"):
         sample_pairs(pairs, 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -17,18 +16,14 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
-from seesaw_cf.effects.survey_items import ITEMS
+from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, human_work
-from seesaw_cf.texts.people.answers import TABLES
-from seesaw_cf.texts.people.files import export_people, import_people
-from seesaw_cf.texts.people.tasks import KINDS, TaskOptions
-from seesaw_cf.texts.report.flaws import flaw_frame, repeat_rows
+from seesaw_cf.texts.job import ExportJob
+from seesaw_cf.texts.pairs import passage_pairs, sample_pairs
+from seesaw_cf.texts.people import KINDS, export_people, import_people
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
-from seesaw_cf.texts.wording import FAILURE_MODES, OURS
-from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
 
-from .flaw_samples import pair, passages
+from .flaw_samples import passages
 from .people_runs import answer_label_studio, answer_sheet, truth, write_rows, write_run
 
 HOSTILE = '<script>alert(1)</script> $text_B ]]> &amp; =1+1 \U0001f600 "quoted"'
@@ -41,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def exported(run: Path, out: Path, kind: str, sample: int | None = None, **how: Any) -> Path:
-    export_people(run, kind, out, TaskOptions(**how), sample, overwrite=True)
+    export_people(ExportJob(kind, run, limit=sample, **how), out, overwrite=True)
     return out
 
 
@@ -65,7 +60,6 @@ def test_both_ways_give_the_same_tables(run: Path, tmp_path: Path, kind: str) ->
     assert set(online[first].column("status").to_pylist()) == {"ok"}
     for name, table in online.items():
         assert rows_of(table) == sorted(rows_of(sheet[name]), key=rows_of(table).index), name
-    assert set(TABLES) == set(KINDS)
 
 
 def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
@@ -161,7 +155,7 @@ def test_raters_see_the_edit_unless_it_is_hidden(run: Path, tmp_path: Path) -> N
 
 
 def test_the_published_protocol_shows_the_order(run: Path, tmp_path: Path) -> None:
-    out = exported(run, tmp_path, "flaws", protocol="published", duplicates=0.0)
+    out = exported(run, tmp_path, "flaws", published=True, duplicates=0.0)
     [titles] = {tuple(task["data"])[-2:] for task in json.loads((out / "tasks.json").read_text(encoding="utf-8"))}
     assert titles == ("before_the_edit", "after_the_edit")
     assert {item["about"]["first"] for item in key_of(out)["items"].values()} == {"pre"}
@@ -170,8 +164,9 @@ def test_the_published_protocol_shows_the_order(run: Path, tmp_path: Path) -> No
 
 def test_tasks_tell_nothing_and_hostile_text_stays_text(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", text=HOSTILE)
-    words = replace(OURS.flaws["sexism"], title='<b> & "$text_B"')
-    out = exported(run, tmp_path / "out", "flaws", wording=replace(OURS, flaws={**OURS.flaws, "sexism": words}))
+    words = tmp_path / "words.yaml"
+    words.write_text("instructions: {flaws_people: Say which one.}\nflaws: {sexism: {title: '<b> & \"$text_B\"'}}")
+    out = exported(run, tmp_path / "out", "flaws", wording=words)
     for name in ("tasks.json", "sheet.csv", "config.xml", "instructions.txt"):
         assert "memit" not in (out / name).read_text(encoding="utf-8"), name
     tasks = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
@@ -181,7 +176,7 @@ def test_tasks_tell_nothing_and_hostile_text_stays_text(tmp_path: Path) -> None:
     assert not list(root.iter("HyperText"))
     assert not any("$" in str(header.get("value")) for header in root.iter("Header"))
     assert any("<b> &" in str(header.get("value")) for header in root.iter("Header"))
-    assert "most stereotypical religion" in (out / "instructions.txt").read_text(encoding="utf-8"), "people's words"
+    assert (out / "instructions.txt").read_text(encoding="utf-8").startswith("Say which one.\n\nIn a sheet write")
     again = exported(run, tmp_path / "again", "flaws", seed=1)
     assert (again / "tasks.json").read_bytes() != (out / "tasks.json").read_bytes()
 
@@ -193,22 +188,25 @@ def test_judges_and_people_get_the_same_pairs(run: Path, tmp_path: Path) -> None
     assert drawn == {one.pair_id for one in sample_pairs(pairs, 3, 5)}
 
 
-def test_spans_are_words_of_the_passage_also_behind_an_emoji(tmp_path: Path) -> None:
-    out = exported(write_run(tmp_path / "run", 1, "\U0001f600\U0001f600 Ann sang."), tmp_path / "out", "claims")
-    for shift in (0, 2):  # Python counts an emoji once, a browser twice
-        results = answer_label_studio(out)
-        tasks = json.loads(results.read_text(encoding="utf-8"))
+def test_evidence_is_words_of_the_passage(tmp_path: Path) -> None:
+    out = exported(write_run(tmp_path / "run", 1, "\U0001f600 Ann\nsang."), tmp_path / "out", "claims")
+    results = answer_label_studio(out)
+    tasks = json.loads(results.read_text(encoding="utf-8"))
+    for words, expected in (("Ann\\nsang", "Ann\nsang"), ("other words", None)):
         for task in tasks:
-            start = task["data"]["passage"].index("Ann sang") + shift
-            value = {"start": start, "end": start + 8, "text": "Ann sang", "labels": ["evidence"]}
-            task["annotations"][0]["result"][-1]["value"] = value
+            task["annotations"][0]["result"][-1]["value"] = {
+                "start": 1,
+                "end": 9,
+                "text": words,
+                "labels": ["evidence"],
+            }
         results.write_text(json.dumps(tasks), encoding="utf-8")
+        if expected is None:
+            with pytest.raises(RecordError, match=r"evidence 'other words' is not in the text"):
+                import_people(results, out / "key.json")
+            break
         rows = import_people(results, out / "key.json")["annotations"].to_pylist()
-        assert {tuple(row["evidence"]) for row in rows} == {("Ann sang",)}
-    value["text"] = "other words"
-    results.write_text(json.dumps(tasks), encoding="utf-8")
-    with pytest.raises(RecordError, match=r"highlighted text is 'other words'\. The passage was changed"):
-        import_people(results, out / "key.json")
+        assert {tuple(row["evidence"]) for row in rows} == {(expected,)}
 
 
 Tasks = list[dict[str, Any]]
@@ -245,10 +243,9 @@ def emptied(tasks: Tasks) -> None:
             lambda tasks: tasks[0]["annotations"][0]["result"][0].update(value={"choices": ["may be"]}),
             "may be for 'label'",
         ),
-        (lambda tasks: tasks[0]["annotations"][0]["result"][0].update(from_name="lbl"), "unknown question in .*'lbl'"),
-        (cancelled, r"nobody answered one of its 64 tasks \(0 empty and 64 cancelled annotations, 64 predictions\)"),
-        (emptied, r"nobody answered one of its 64 tasks \(64 empty and 0 cancelled annotations, 0 predictions\)"),
-        (list.clear, "nobody answered one of its 0 tasks"),
+        (cancelled, r"nobody answered one of its tasks \(0 empty, 64 cancelled annotations, 64 predictions\)"),
+        (emptied, r"nobody answered one of its tasks \(64 empty, 0 cancelled annotations, 0 predictions\)"),
+        (list.clear, "nobody answered one of its tasks"),
     ],
 )
 def test_what_is_wrong_with_an_export_is_said(
@@ -300,8 +297,8 @@ Cells = list[list[str]]
         (lambda rows: rows[0].__setitem__(1, "clame"), r"columns \['claim'\] are missing"),
         (lambda rows: rows[1].__setitem__(3, "perhaps"), "row 2: perhaps for 'label', expected one of supports"),
         (lambda rows: rows[1].__setitem__(4, "no words of it"), "row 2: evidence 'no words of it' is not in the text"),
-        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: item .* was answered in another way before"),
-        (lambda rows: rows.__delitem__(slice(1, None)), "nothing is filled in"),
+        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: A1 answered it twice, in two ways"),
+        (lambda rows: rows.__delitem__(slice(1, None)), "nobody answered one of its tasks"),
     ],
 )
 def test_what_is_wrong_with_a_sheet_is_said(
@@ -337,34 +334,34 @@ def test_what_spreadsheets_do_to_a_sheet(tmp_path: Path) -> None:
 def test_runs_without_such_texts(tmp_path: Path) -> None:
     write_table(tmp_path / "passages.parquet", passages({"text": " "}))
     with pytest.raises(RecordError, match=r"no texts for flaws \(1: empty text\)\. Expected a run with open-ended"):
-        export_people(tmp_path / "passages.parquet", "flaws", tmp_path / "out", TaskOptions())
+        exported(tmp_path / "passages.parquet", tmp_path / "out", "flaws")
     with pytest.raises(RecordError, match="duplicates is 2"):
         exported(write_run(tmp_path / "run"), tmp_path / "out", "flaws", duplicates=2)
     exported(tmp_path / "run", tmp_path / "out", "flaws")
     with pytest.raises(StorageError, match="exists with other content"):
-        export_people(tmp_path / "run", "flaws", tmp_path / "out", TaskOptions(seed=1))
+        export_people(ExportJob("flaws", tmp_path / "run", seed=1), tmp_path / "out")
 
 
 def test_the_command_there_and_back(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "tasks"
-    words = ["people", "export", "flaws", str(run), "--out", str(out), "--duplicates", "0", "--sample", "2"]
+    words = ["people", "export", "flaws", str(run), "--out", str(out), "--duplicates", "0", "--limit", "2"]
     assert main(words) == 0
     assert "2 tasks in" in capsys.readouterr().out
     assert (out / "key.json").stat().st_mode & 0o777 == 0o600
     one_flaw: Any = lambda about, question: truth(about, question)[: question["name"] == "sexism"]  # noqa: E731
     back = ["people", "import", str(answer_label_studio(out, one_flaw)), "--key", str(out / "key.json"), "--out"]
     assert main([*back, str(tmp_path / "rated")]) == 0
-    assert "flaws.parquet: 14 rows by 1 raters, 12 not rated" in capsys.readouterr().out
+    assert "flaws.parquet: 14 rows, 12 not rated" in capsys.readouterr().out
     assert main([*back, str(tmp_path / "hers"), "--rater", "ANN_"]) == 0
     assert set(read_table(tmp_path / "hers" / "flaws.parquet")["rater"].to_pylist()) == {"ANN_7"}
-    report = ["flaws", "report", str(tmp_path / "rated"), str(tmp_path / "hers"), "--out", str(tmp_path / "report")]
-    assert main(report) == 0
+    raters = ["--people", str(tmp_path / "rated"), str(tmp_path / "hers")]
+    assert main(["texts", "report", *raters, "--out", str(tmp_path / "report")]) == 0
     for kind in ("survey", "claims", "failures"):
         assert main(["people", "export", kind, str(run), "--out", str(tmp_path / kind)]) == 0
         results = answer_label_studio(tmp_path / kind)
         key = ["--key", str(tmp_path / kind / "key.json")]
         assert main(["people", "import", str(results), *key, "--out", str(tmp_path / "people")]) == 0
-    assert main(["leme", "report", "--raters", str(tmp_path / "people"), "--out", str(tmp_path / "leme")]) == 0
+    assert main(["texts", "report", "--people", str(tmp_path / "people"), "--out", str(tmp_path / "leme")]) == 0
 
 
 def test_the_library_of_label_studio_takes_configurations_and_tasks(run: Path, tmp_path: Path) -> None:
@@ -374,25 +371,3 @@ def test_the_library_of_label_studio_takes_configurations_and_tasks(run: Path, t
         found = interface.LabelInterface((out / "config.xml").read_text(encoding="utf-8"))
         found.validate()
         assert all(found.validate_task(task) for task in json.loads((out / "tasks.json").read_text(encoding="utf-8")))
-
-
-def test_agreement_of_a_rater_with_themselves(tmp_path: Path) -> None:
-    from seesaw_cf.texts.flaws.people import PairRating
-
-    def work(*labels: tuple[str, str]) -> Any:
-        return human_work([
-            PairRating(pair(number), "A1", first, again, {"religion": label})
-            for number, both in enumerate(labels)
-            for first, again, label in zip(("pre", "post"), (False, True), both)
-        ])  # fmt: skip
-
-    def same_again(given: Any) -> list[tuple[float, int]]:
-        frames = (flaw_frame(table.to_pandas()) for table in (given.table, given.repeats))
-        return [(row["value"], row["n"]) for row in repeat_rows(*frames) if row["what"] == "same_again"]
-
-    assert same_again(work(("A", "B"), ("B", "A"), ("equal", "equal"), ("A", "B"), ("B", "A"))) == [(1, 5)]
-    assert same_again(work(*[("A", "A")] * 3)) == [(0, 3)]
-    assert set(ANSWERS.values()) == {-1, 0, 1}
-    alone = human_work([PairRating(pair(1), "A1", "pre", False, {"religion": "A"}, "yes", "odd")])
-    assert same_again(alone) == []
-    assert alone.reflected.schema == REFLECTED

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import adjust
-from seesaw_cf.texts.flaws.people import REFLECTED, reflected_row
+from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table, reflected_row
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.flaws import flaw_frame, reflected_rows, repeat_rows
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of
-from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.tables import REFLECTED
 
 from .flaw_samples import pair
 

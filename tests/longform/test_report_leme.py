@@ -34,7 +34,7 @@ from seesaw_cf.texts.report.leme import (
     survey_values,
 )
 from seesaw_cf.texts.report.rows import as_frame, frame_of
-from seesaw_cf.texts.write.writing import EDITS
+from seesaw_cf.texts.tables import EDITS
 
 from .analysis_samples import annotated, ratings, scores, table
 from .flaw_samples import passages

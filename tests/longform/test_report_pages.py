@@ -18,14 +18,14 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.plain import json_text
+from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
 from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
+from seesaw_cf.texts.scores import label_scores
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.train.scores import label_scores
-from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read
 
@@ -145,7 +145,7 @@ def test_people_beside_a_run(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     for name, given in people().items():
         write_table(tmp_path / "people" / f"{name}.parquet", given)
-    words = ["leme", "report", str(run), "--raters", str(tmp_path / "people")]
+    words = ["texts", "report", str(run), "--people", str(tmp_path / "people")]
     assert main(words) == 0
     tables = run / "report" / "people" / "tables"
     assert set(pd.read_csv(tables / "judges.csv")["rater"]) == {"judge", "nli", "the commonest", "another person"}
@@ -205,5 +205,5 @@ def test_an_annotator_is_measured_or_said_not_to_be(tmp_path: Path) -> None:
 
 
 def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["leme", "report", "--raters", str(tmp_path)]) == 1
-    assert "give RUN, or --raters TABLE with --out DIR, or both" in capsys.readouterr().err
+    assert main(["texts", "report", "--people", str(tmp_path)]) == 1
+    assert "give RUN, or --people DIR or --released FILE with --out DIR, or both" in capsys.readouterr().err

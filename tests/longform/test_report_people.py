@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.effects.instruments import FAILURE_MODES
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.people import failure_examples, people_frame
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
-from seesaw_cf.texts.wording import FAILURE_MODES
 
 from .coupled import passages, record
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -22,17 +22,18 @@ from seesaw_cf.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
-from seesaw_cf.texts.job import LemeJob
-from seesaw_cf.texts.run import run_leme
-from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.write.passages import EditedCase, coupled_cases
-from seesaw_cf.texts.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun
+from seesaw_cf.texts.job import RateJob
+from seesaw_cf.texts.prompts import EditedCase, coupled_cases
+from seesaw_cf.texts.run import run_rate
+from seesaw_cf.texts.tables import ANNOTATIONS, CALLS, EDITS, FLAWS, PASSAGES, RATINGS
+from seesaw_cf.texts.write import ApiWriter, LocalWriter, PassageRun
 from seesaw_cf.types import EditRequest
 from tests import fresh
 from tests.fakes import tiny_tokenizer, trained_model
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, JudgeServer, OpenAIServer
 from tests.longform.coupled import record
+from tests.longform.people_runs import write_run
 
 SAMPLING = Sampling(max_new_tokens=6)
 NAME = "model.layers.1.mlp.down_proj.weight"
@@ -165,23 +166,14 @@ def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytes
     assert "Marie Curie was born in London" in told
 
 
-def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = ["--model", "seesaw-tiny", "--out", str(tmp_path / "run"), "--quiet"]
-    for option, word in (("--rater", "lexical"), ("--annotator", "lexcal")):
-        assert main(["leme", "run", option, word, *out]) == 1
-        assert word in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--editor", "mmit"], "'memit'"),
+        (["--editor", "mmit"], "'mmit'"),
         (["--editor", "rome", "--base-url", "http://localhost:1/v1", "--key-env", ""], "changes weights"),
         (["--editor", "ike", "--base-url", "http://localhost:1/v1"], "OPENAI_API_KEY is not set"),
-        (["--judge", "x", "--judge-url", "http://localhost:1/v1"], "OPENAI_API_KEY is not set"),
-        (["--annotator", "llm"], "Give --judge"),
-        (["--generation", "leem"], "'leme'"),
+        (["--rate", "lexcal"], "rater 'lexcal' could not be loaded"),
+        (["--generation", "leem"], "'leem'"),
     ],
 )
 def test_what_is_missing_is_asked_before_a_text_is_written(
@@ -190,9 +182,9 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr("seesaw_cf.texts.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
     own = ["--model", "some/model", "--out", str(tmp_path / "run"), "--quiet"]
-    assert main(["leme", "run", *words, *own]) == 1
+    assert main(["texts", "write", *words, *own]) == 1
     assert message in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "run" / "shards").exists()
+    assert not (tmp_path / "run").exists()
 
 
 MODEL = ["--model", "seesaw-tiny", "--config", "coupled_counterfact", "--config", "open_ended"]
@@ -201,32 +193,59 @@ SMALL = [*MODEL, "--data", "sample", "--limit", "3", "--max-new-tokens", "24", "
 
 @pytest.mark.slow(30)
 def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Embedded model and data, and a judge over HTTP."""
+    """Embedded model and data; classified as it is written, and rated by a judge over HTTP."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     out = tmp_path / "run"
+    assert main(["texts", "write", *SMALL, "--rate", "lexical", "--report", "--out", str(out)]) == 0
     with JudgeServer(chat_model(), chat_tokenizer()) as server:
-        judge = ("--judge", "tiny", "--judge-url", server.url)
-        assert main(["leme", "run", *SMALL, *judge, "--out", str(out)]) == 0
+        words = [
+            "texts",
+            "rate",
+            str(out),
+            "--rater",
+            "tiny",
+            "--base-url",
+            server.url,
+            "--tries",
+            "1",
+            "--limit",
+            "2",
+        ]
+        assert main(words) == 0
         calls = len(server.seen)
-        assert main(["leme", "run", *SMALL, *judge, "--out", str(out)]) == 0
+        assert main(words) == 0
         assert len(server.seen) == calls  # everything came from the folder
     passages = read_table(out / "passages.parquet", PASSAGES)
     assert set(passages["passage"].to_pylist()) == {"subject", "related", "guided", "free"}
     ratings = read_table(out / "ratings.parquet", RATINGS)
     assert ratings.num_rows == 2 * 3 * 9  # editors x cases x items
     assert len(set(ratings["rater"].to_pylist())) == 1
-    assert read_table(out / "annotations.parquet", ANNOTATIONS).num_rows > 0
-    assert pd.read_csv(out / "report" / "tables" / "ratings.csv")["rater"].nunique() == 1
+    annotators = read_table(out / "annotations.parquet", ANNOTATIONS)["annotator"].unique().to_pylist()
+    assert annotators == ["lexical", ratings["rater"][0].as_py()], "rows of other raters stay"
+    assert read_table(out / "flaws.parquet", FLAWS).num_rows == 2 * 7
+    assert read_table(out / "calls.parquet", CALLS)["kind"].unique().to_pylist() == ["survey", "claims", "flaws"]
     everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
     assert KEY.encode() not in everything
-    text = (out / "report" / "report.html").read_text(encoding="utf-8")
-    assert "Generation settings short: " in text
-    assert "It is not known how often the annotator of these claims is right" in text
+    assert (out / "report" / "report.json").exists()
+
+
+@pytest.mark.slow
+def test_what_fits_into_a_prompt_is_shown_and_it_is_said_when_nothing_is_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ["texts", "write", *SMALL[:4], "--editor", "ike", "--max-new-tokens", "4", "--quiet"]
+    assert main([*words, "--limit", "2", "--out", str(tmp_path / "some")]) == 0
+    edits = read_table(tmp_path / "some" / "edits.parquet", EDITS).to_pylist()
+    assert [edit["status"] for edit in edits] == ["ok", "ok"]
+    assert all(1 <= edit["demonstrations"] <= 16 for edit in edits)
+    assert main([*words, "--limit", "60", "--out", str(tmp_path / "all")]) == 0
+    assert "IKE was given no demonstrations" in caplog.text
+    assert {edit["demonstrations"] for edit in read_table(tmp_path / "all" / "edits.parquet", EDITS).to_pylist()} == {0}
 
 
 @pytest.mark.slow(40)
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
-    words = ["leme", "run", *SMALL, "--block", "1", "--out"]
+    words = ["texts", "write", *SMALL, "--rate", "lexical", "--block", "1", "--out"]
     code, said = fresh.command([*words, "whole"], tmp_path)
     assert code == 0, said
     out = tmp_path / "killed"
@@ -243,10 +262,25 @@ def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
     assert len(list(shards.rglob("*.parquet"))) >= 4
     code, said = fresh.command([*words, "killed"], tmp_path)
     assert code == 0, said
-    for name in ("passages", "edits", "ratings", "annotations"):
+    for name in ("passages", "edits", "annotations"):
         assert (out / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes()
 
 
-def test_run_leme_is_what_the_command_calls(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="nothing to write"):
-        run_leme(LemeJob("seesaw-tiny", configs=()), tmp_path / "run", progress=False)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"what": ("flaws",)}, "nothing that 'lexical' can rate. It does claims; the run has texts for survey, claims"),
+        ({"raters": ("seesaw-tiny",), "shots": 8}, "8 answered examples are wanted. Name a run and people's answers"),
+    ],
+)
+def test_what_cannot_be_rated_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        run_rate(RateJob(write_run(tmp_path / "run"), **change))
+
+
+def test_the_shown_examples_are_people_s_and_pairs_come_from_a_file_too(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    with pytest.raises(RecordError, match="no answers about texts of"):
+        run_rate(RateJob(folder, raters=("seesaw-tiny",), shots=1, examples=(folder, tmp_path)))
+    with pytest.raises(RecordError, match=r"pairs from a file have no run folder\. Say where .* --out"):
+        run_rate(RateJob(folder / "passages.parquet"))

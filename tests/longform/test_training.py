@@ -1,27 +1,40 @@
-"""Training annotators: data checks, grouped figures, saved folders."""
+"""Training: data checks, groups that are never on both sides, figures, saved folders that classify and rate."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
+from seesaw_cf.base.tables import write_table
+from seesaw_cf.cli import main
+from seesaw_cf.effects.instruments import ITEMS
 from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.texts.annotate.by_name import load_annotator
-from seesaw_cf.texts.train import recipe as recipe_module
-from seesaw_cf.texts.train.annotations import read_annotations
-from seesaw_cf.texts.train.recipe import RECIPES, Recipe, cross_validate, fit, predict, train
-from seesaw_cf.texts.train.rows import TrainingRows
-from seesaw_cf.texts.train.scores import label_scores
-from tests.longform.training_models import annotation_rows, save_tiny_encoder, write_csv
+from seesaw_cf.texts import train as train_module
+from seesaw_cf.texts.claims import ClaimPair, Claims
+from seesaw_cf.texts.classify import encode_pairs, load_classifier, load_rater, rater_texts
+from seesaw_cf.texts.judge import LEFT_OUT, rate
+from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.scores import label_scores, rating_scores
+from seesaw_cf.texts.survey import Survey, SurveyQuestion, SurveySample
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, fit, predict, train
+from seesaw_cf.texts.training_data import TrainingData, TrainingRow, people_training, read_training
+from tests.longform.people_runs import write_run
+from tests.longform.training_models import CITIES, NAMES, annotation_rows, save_tiny_encoder, write_csv
 
 Rows = list[dict[str, str]]
+ITEM = "new_fact_main_passage"
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +42,18 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(save_tiny_encoder(tmp_path_factory.mktemp("tiny") / "encoder"))
 
 
-def changed(row: int, **values: str) -> Rows:
-    rows = annotation_rows()
+def rated_rows() -> Rows:
+    """Passages that say the new fact (rated 7) or another (rated 1)."""
+    rows = []
+    for number, name in enumerate(NAMES):
+        for shift, rating in ((0, "7"), (1, "1")):
+            here, other = CITIES[number % len(CITIES)], CITIES[(number + shift) % len(CITIES)]
+            texts = {"main": f"{name} lives in {other}.", "new_fact": f"{name} lives in {here}"}
+            rows.append({"sample_id": name, "item": ITEM, "rating": rating, **texts, "related": "Rome is a city."})
+    return rows
+
+
+def changed(rows: Rows, row: int, **values: str) -> Rows:
     rows[row] |= values
     return rows
 
@@ -46,136 +69,241 @@ def test_content_is_taken_apart_and_its_form_says_what_the_premise_is(tmp_path: 
         base | {"content": "Passage: One.\nClaim: A is one"},
         base | {"content": "Passage: He said: Claim: no. Claim: A is two"},
     ]
-    data = read_annotations(write_csv(tmp_path / "a.csv", rows))
-    assert data.pairs == (("One. Two.", "A is one, two"), ("One.", "A is one"), ("He said: Claim: no.", "A is two"))
-    assert data.parts == ("paragraph", "sentence", "sentence")
-    assert data.groups == [0, 0, 0]
+    data = read_training(write_csv(tmp_path / "a.csv", rows))
+    assert data.pairs == [("One. Two.", "A is one, two"), ("One.", "A is one"), ("He said: Claim: no.", "A is two")]
+    assert [row.part for row in data.rows] == ["paragraph", "sentence", "sentence"]
+    assert (data.groups(), data.classes) == ([0, 0, 0], LABELS)
+
+
+def test_a_rater_reads_what_the_item_shows_and_nothing_else(tmp_path: Path) -> None:
+    data = read_training(write_csv(tmp_path / "a.csv", rated_rows()))
+    assert data.pairs[0] == (
+        "Main passage: Ann lives in Rome.",
+        "The main passage is written as if the new fact is true. New fact: Ann lives in Rome.",
+    )
+    assert [row.target for row in data.rows[:2]] == [7.0, 1.0]
+    assert (len(set(data.groups())), data.classes) == (len(NAMES), ())
 
 
 @pytest.mark.parametrize(
     ("rows", "error", "message"),
     [
-        (
-            changed(3, classification="suports"),
-            UnknownNameError,
-            "row 3: unknown classification 'suports'. Did you mean",
-        ),
-        (changed(3, sample_id=" "), RecordError, "1 rows have no sample_id, first: row 3"),
-        (changed(3, claim=""), RecordError, "row 3: the claim is empty"),
-        (changed(3, premise=" "), RecordError, "row 3: the passage is empty"),
-        (without("classification"), RecordError, r"columns \['classification'\] are missing"),
+        (changed(annotation_rows(), 3, classification="suports"), UnknownNameError, "row 3.*'suports'. Did you mean"),
+        (changed(annotation_rows(), 3, sample_id=" "), RecordError, "row 3: no sample_id"),
+        (changed(annotation_rows(), 3, claim=""), RecordError, "row 3: the claim is empty"),
+        (changed(annotation_rows(), 3, premise=" "), RecordError, "row 3: the passage is empty"),
+        (without("classification"), RecordError, r"columns \['item', 'rating'\] are missing"),
         (without("premise"), RecordError, r"columns \['premise'\] are missing"),
+        (changed(rated_rows(), 3, rating="8"), RecordError, "row 3: rating '8', expected a number from 1 to 7"),
+        (changed(rated_rows(), 3, rating="good"), RecordError, "row 3: rating 'good'"),
+        (changed(rated_rows(), 3, item="topicalty"), UnknownNameError, "'topicalty'. Did you mean 'topicality'"),
+        (changed(rated_rows(), 3, main=" "), RecordError, "row 3: item new_fact_main_passage shows a passage"),
+        (changed(rated_rows(), 3, item="topicality"), RecordError, r"columns \['related_entity', 'subject'\] are"),
     ],
 )
 def test_bad_rows(tmp_path: Path, rows: Rows, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        read_annotations(write_csv(tmp_path / "bad.csv", rows))
+        read_training(write_csv(tmp_path / "bad.csv", rows))
 
 
-def test_edited_ids_and_shared_texts(tmp_path: Path) -> None:
+def test_edited_ids_shared_texts_and_missing_classes(tmp_path: Path) -> None:
     rows = [row | {"example_id": str(i)} for i, row in enumerate(annotation_rows())]
     rows[7]["example_id"] = "0"  # an example of Ann, now one of Bob too
-    with pytest.raises(RecordError, match=r"example '0' to \['Ann', 'Bob'\]. Ids were edited"):
-        read_annotations(write_csv(tmp_path / "a.csv", rows))
+    with pytest.raises(RecordError, match=r"an example_id belongs to two samples"):
+        read_training(write_csv(tmp_path / "a.csv", rows))
     # Sample ids edited: one passage of Ann under another name. The text still keeps both together.
-    data = read_annotations(write_csv(tmp_path / "b.csv", changed(0, sample_id="Zoe")))
-    assert len(set(data.groups)) == 8
-
-
-def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"none\.csv: No such file or directory\. Check the path"):
-        read_annotations(tmp_path / "none.csv")
-    with pytest.raises(StorageError, match="/dev/full: a device, expected a file"):  # never ends
-        read_annotations(Path("/dev/full"))
-    (tmp_path / "empty.csv").write_text("", encoding="utf-8")
-    with pytest.raises(RecordError, match="no CSV table"):
-        read_annotations(tmp_path / "empty.csv")
-
-
-def test_a_class_that_is_missing(tmp_path: Path) -> None:
-    rows = [row for row in annotation_rows() if row["classification"] != "neutral"]
+    data = read_training(write_csv(tmp_path / "b.csv", changed(annotation_rows(), 0, sample_id="Zoe")))
+    assert len(set(data.groups())) == 8
+    two = [row for row in annotation_rows() if row["classification"] != "neutral"]
     with pytest.raises(RecordError, match=r"training data: no row says neutral\. Bring rows of the missing class"):
-        train(read_annotations(write_csv(tmp_path / "two.csv", rows)), "none", tmp_path / "out")
+        train(read_training(write_csv(tmp_path / "two.csv", two)), "none", tmp_path / "out", RECIPES["small"])
     assert not (tmp_path / "out").exists()
+    few = read_training(write_csv(tmp_path / "few.csv", rated_rows()[:2]))
+    with pytest.raises(RecordError, match="4 folds of 1 independent samples"):
+        train(few, "none", tmp_path / "out", RECIPES["small"])
 
 
-def learned(tmp_path: Path) -> TrainingRows:
-    return read_annotations(write_csv(tmp_path / "rows.csv", annotation_rows()))
+KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x x x", "X x  x", "y y y"])), max_size=12)
+
+
+@given(KEYS)
+def test_groups_are_the_connected_components(keys: list[tuple[str, str]]) -> None:
+    rows = [TrainingRow((text, "c"), 0, "p", sample, (text,)) for sample, text in keys]
+    groups = TrainingData(rows).groups()
+    for number in range(len(keys)):
+        seen, frontier = {number}, [number]  # breadth first
+        while frontier:
+            sample, text = keys[frontier.pop()]
+            for other, (name, words) in enumerate(keys):
+                same = name == sample or (text and words.casefold().split() == text.casefold().split())
+                if same and other not in seen:
+                    seen.add(other)
+                    frontier.append(other)
+        assert {i for i, group in enumerate(groups) if group == groups[number]} == seen
+
+
+def answers(run: RunTexts, folder: Path) -> Path:
+    """People's labels and ratings of the texts of a run."""
+    place = {"editor": "memit", "relation": "P19", "phase": "post", "sample": 0, "status": "ok", "reply": ""}
+    claim = {"claim": "Marie Curie was born in London", "claim_kind": "new_fact", "claim_id": "new_fact"}
+    labelled = [
+        place | claim | {"case_id": case, "passage": "subject", "annotator": "A1", "label": label, "evidence": [part]}
+        for case, label, part in (
+            (1, "supports", "was born in"),
+            (2, "neutral", " "),
+            (3, None, ""),
+            (99, "neutral", ""),
+        )
+    ]
+    rated = [
+        place | {"case_id": case, "item": "fluency", "rater": "A1", "rating": rating, "tries": 1}
+        for case, rating in ((1, 7.0), (2, 3.5), (3, None), (4, 2.0))
+    ]
+    write_table(folder / "annotations.parquet", pa.Table.from_pylist(labelled, schema=ANNOTATIONS))
+    write_table(folder / "ratings.parquet", pa.Table.from_pylist(rated, schema=RATINGS))
+    return folder
+
+
+def test_answers_of_people_train_both(tmp_path: Path) -> None:
+    run = RunTexts(write_run(tmp_path / "run", 4))
+    folder = answers(run, tmp_path / "people")
+    claims, survey = (people_training(folder / f"{name}.parquet", run) for name in ("annotations", "ratings"))
+    assert [(row.target, row.part) for row in claims.rows] == [(0, "paragraph"), (0, "sentence"), (1, "paragraph")]
+    assert [(row.target, row.part) for row in survey.rows] == [(7, "fluency"), (2, "fluency")], "whole ratings only"
+    assert set(survey.groups()) == {0}, "one text"
+    other = RunTexts(write_run(tmp_path / "other", 4, "Other."))
+    write_table(folder / "ratings.parquet", pa.Table.from_pylist([], schema=RATINGS))
+    with pytest.raises(RecordError, match=r"none of 0 answers is about a text of .*other\. Give the run"):
+        people_training(folder / "ratings.parquet", other)
+
+
+@pytest.mark.slow
+def test_the_command_trains_on_a_folder_and_refuses_to_label_those_texts(
+    tmp_path: Path, encoder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = answers(RunTexts(write_run(tmp_path / "run", 2)), tmp_path / "people"), tmp_path / "rater"
+    how = ["--out", str(out), "--folds", "0", "--encoder", encoder]
+    assert main(["texts", "train", str(folder / "ratings.parquet"), *how]) == 1
+    assert "answers of people have no texts. Name their run with --run RUN" in capsys.readouterr().err
+    assert main(["texts", "train", str(write_csv(tmp_path / "rows.csv", rated_rows())), *how]) == 0
+    assert "16 rows; not measured" in capsys.readouterr().out
+    table, _ = rate(Survey(), [SurveyQuestion(ITEMS[0], sample("Ann lives in Rome."))], load_rater(out))
+    assert table["status"].to_pylist() == [LEFT_OUT]
 
 
 @pytest.mark.slow
 def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
-    rows = learned(tmp_path)
+    data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
     recipe = Recipe(5e-3, epochs=3, patience=1, max_length=64)
-    report = train(rows, encoder, tmp_path / "out", recipe, folds=4)
+    report = train(data, encoder, tmp_path / "out", recipe, folds=4)
     assert json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["figures"] == report["figures"]
-    assert set(report["figures"]) == {"trained", "constant"}
     constant = report["figures"]["constant"]["all"]
     assert (constant["n"], constant["n_groups"], constant["accuracy"]["value"]) == (40, 8, pytest.approx(0.4))
     assert constant["contradicts"]["support"] == 16
     assert sum(map(sum, report["figures"]["trained"]["all"]["confusion"])) == 40
     assert {file.name for file in (tmp_path / "out").iterdir()} >= {"config.json", "model.safetensors", "learned.json"}
+    pairs = [ClaimPair(text, "Ann sang") for text in (data.pairs[0][0].upper(), "She sang in Rome.")]
+    table, _ = rate(Claims(), pairs, load_classifier(tmp_path / "out"))
+    assert table["status"].to_pylist() == [LEFT_OUT, "ok"]
     with pytest.raises(StorageError, match="exists and is not an empty folder"):
-        train(rows, encoder, tmp_path / "out", recipe, folds=0)
+        train(data, encoder, tmp_path / "out", recipe, folds=0)
     with pytest.raises(RecordError, match="9 folds of 8 independent samples, expected 0 or 2 to 8 folds"):
-        train(rows, encoder, tmp_path / "more", recipe, folds=9)
+        train(data, encoder, tmp_path / "more", recipe, folds=9)
 
 
 @pytest.mark.slow
 def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, encoder: str) -> None:
-    rows = learned(tmp_path)
+    data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
     recipe = Recipe(5e-3, epochs=20, patience=0, max_length=64)
-    model, tokenizer = fit(rows, encoder, recipe, seed=1)
-    again = fit(rows, encoder, recipe, seed=1)
+    model, tokenizer = fit(data, encoder, recipe, seed=1)
+    again = fit(data, encoder, recipe, seed=1)
     for name, weights in model.state_dict().items():
         assert torch.equal(weights, again[0].state_dict()[name])
     model.save_pretrained(tmp_path / "saved")
     tokenizer.save_pretrained(tmp_path / "saved")
-    found = load_annotator(tmp_path / "saved").classify(rows.pairs)
-    chances = [judgement.probabilities[int(target)] for judgement, target in zip(found, rows.targets)]
+    judgements = load_classifier(tmp_path / "saved").classify(data.pairs)
+    chances = [judgement.probabilities[int(row.target)] for judgement, row in zip(judgements, data.rows)]
     assert np.log(chances).mean() > -np.log(3), "the labels are likelier than under a guess"
-    assert [LABELS.index(judgement.label) for judgement in found] == predict(rows, again, 64).astype(int).tolist()
+    assert [LABELS.index(one.label) for one in judgements] == predict(data, again, 64).astype(int).tolist()
+
+
+def sample(text: str) -> SurveySample:
+    facts: dict[str, tuple[str, ...]] = {"subject": (), "related": ()}
+    passages = {"main": text, "related": "Rome is a city."}
+    return SurveySample(
+        "ft", 1, "P1", "post", 0, "Ann", "Rome", "Ann lives in Rome", "Rome", "Oslo", facts, passages
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_saved_rater_answers_the_survey_the_same_in_any_batch(tmp_path: Path, encoder: str) -> None:
+    data = read_training(write_csv(tmp_path / "rows.csv", rated_rows()))
+    report = train(data, encoder, tmp_path / "out", Recipe(5e-3, epochs=10, max_length=64, patience=0), folds=2)
+    assert report["figures"]["constant"]["all"]["mean_absolute_error"]["value"] == 3.0
+    assert report["figures"]["trained"]["all"]["n"] == 16
+    rater = load_rater(tmp_path / "out")
+    questions = [SurveyQuestion(item, sample("Eve works in Rome.")) for item in (ITEMS[0], ITEMS[7])]
+    rows = rate(Survey(), questions, rater)[0].to_pylist()
+    assert 1 <= rows[0]["rating"] <= 7
+    assert (rows[1]["rating"], rows[1]["status"]) == (None, f"the rater was trained on {ITEM} only")
+    pairs = [
+        rater_texts(ITEM, SurveyQuestion(ITEMS[0], sample(f"Ann lives in {city}. " * n)).shown)
+        for city in CITIES
+        for n in (1, 4)
+    ]
+    alone = np.concatenate([rater.predict([pair]) for pair in pairs])
+    np.testing.assert_allclose(rater.predict(pairs), alone, atol=1e-5)
+    with pytest.raises(StorageError, match=r"encoder: no rater\. Expected a folder made by `seesaw-cf texts train`"):
+        load_rater(encoder)
 
 
 def test_no_group_and_no_text_is_ever_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[TrainingRows] = []
+    seen: list[TrainingData] = []
 
-    def fit_nothing(rows: TrainingRows, *_: object) -> None:
-        seen.append(rows)
+    def fit_nothing(data: TrainingData, *_: object) -> None:
+        seen.append(data)
 
-    def predict_nothing(rows: TrainingRows, *_: object) -> np.ndarray:
-        assert set(rows.groups).isdisjoint(seen[-1].groups)
-        assert {premise for premise, _ in rows.pairs}.isdisjoint(premise for premise, _ in seen[-1].pairs)
-        return np.zeros(len(rows.pairs))
+    def predict_nothing(data: TrainingData, *_: object) -> np.ndarray:
+        assert {row.sample for row in data.rows}.isdisjoint(row.sample for row in seen[-1].rows)
+        assert {premise for premise, _ in data.pairs}.isdisjoint(premise for premise, _ in seen[-1].pairs)
+        return np.zeros(len(data.rows))
 
-    monkeypatch.setattr(recipe_module, "fit", fit_nothing)
-    monkeypatch.setattr(recipe_module, "predict", predict_nothing)
+    monkeypatch.setattr(train_module, "fit", fit_nothing)
+    monkeypatch.setattr(train_module, "predict", predict_nothing)
     # "He" is a premise of every group: too short to join them, so the training part must do without it.
-    pairs = [(f"text of person {i}" if i % 3 else "He", f"claim {i % 4}") for i in range(36)]
-    rows = TrainingRows(pairs, [i % 3 for i in range(36)], ["sentence"] * 36, [i // 6 for i in range(36)], LABELS)
-    figures = cross_validate(rows, "none", RECIPES["small"], folds=3)
+    texts = [f"text of person {i}" if i % 3 else "He" for i in range(36)]
+    rows = [
+        TrainingRow((text, f"claim {i % 4}"), i % 3, "sentence", str(i // 6), (text,)) for i, text in enumerate(texts)
+    ]
+    figures: Any = cross_validate(TrainingData(rows, LABELS), "none", RECIPES["small"], folds=3)
     assert len(seen) == 3
     assert figures["trained"]["all"]["supports"]["recall"] == 1
 
 
 def test_published_settings() -> None:
-    published = RECIPES["leme"]  # LEME, Appendix B.3
-    assert (published.learning_rate, published.batch_size, published.epochs) == (6e-6, 1, 20)
-    assert (published.weight_decay, published.warmup, published.accumulation, published.half) == (0.01, 1000, 4, True)
-    assert published.patience == 0
+    assert RECIPES["leme"] == Recipe(6e-6, 20, 1, 4, 0.01, 1000, 0, 512, half=True)  # LEME, Appendix B.3
 
 
-def test_figures_by_hand() -> None:
-    truth, answers, groups = [0] * 10 + [1] * 10, [0] * 20, [n // 2 for n in range(20)]
-    found = label_scores(truth, answers, groups, LABELS)
-    rows = label_scores(truth, answers, range(20), LABELS)
-    assert found["accuracy"]["value"] == rows["accuracy"]["value"] == pytest.approx(0.5)
-    assert found["accuracy"]["low"] < rows["accuracy"]["low"] - 0.02, "groups are all right or all wrong"
-    assert found["confusion"] == [[10, 0, 0], [10, 0, 0], [0, 0, 0]]
-    assert (found["supports"]["precision"], found["supports"]["recall"], found["neutral"]["recall"]) == (0.5, 1, 0)
-    assert (found["n"], found["n_groups"]) == (20, 10)
-    few = label_scores(truth, answers, [n // 10 for n in range(20)], LABELS)
+def test_figures_of_labels_by_hand() -> None:
+    truth, given_, groups = [0] * 10 + [1] * 10, [0] * 20, [n // 2 for n in range(20)]
+    grouped, rows = label_scores(truth, given_, groups, LABELS), label_scores(truth, given_, range(20), LABELS)
+    assert grouped["accuracy"]["value"] == rows["accuracy"]["value"] == pytest.approx(0.5)
+    assert grouped["accuracy"]["low"] < rows["accuracy"]["low"] - 0.02, "groups are all right or all wrong"
+    assert grouped["confusion"] == [[10, 0, 0], [10, 0, 0], [0, 0, 0]]
+    recalls = (grouped["supports"]["precision"], grouped["supports"]["recall"], grouped["neutral"]["recall"])
+    assert (*recalls, grouped["n"], grouped["n_groups"]) == (0.5, 1, 0, 20, 10)
+    few = label_scores(truth, given_, [n // 10 for n in range(20)], LABELS)
     assert (few["accuracy"]["low"], few["accuracy"]["high"]) == (None, None)
+
+
+def test_figures_of_ratings_by_hand() -> None:
+    # Differences -3, -1, 0, 1, 3: three of five are within one. The released code counts four (-3 is "<= 1").
+    scores = rating_scores([5, 5, 5, 5, 4], [2, 4, 5, 6, 7], [0, 1, 2, 3, 4], draws=0)
+    assert (scores["within_one"]["value"], scores["exact"]["value"]) == (0.6, 0.2)
+    assert scores["mean_absolute_error"]["value"] == pytest.approx(8 / 5)
+    constant = rating_scores([1, 1, 7, 7], [1, 1, 1, 1], [0, 0, 1, 1], draws=200)
+    assert constant["exact"] == {"value": 0.5, "low": None, "high": None}, "two samples give no interval"
+    assert (constant["spearman"]["value"], constant["n_groups"]) == (None, 2)
 
 
 def test_macro_f1_by_hand() -> None:
@@ -185,11 +313,43 @@ def test_macro_f1_by_hand() -> None:
     assert float(macro_f1(confusion)) == pytest.approx(2 / 3)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
-def test_macro_f1_as_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    metrics = pytest.importorskip("sklearn.metrics", reason="sklearn.metrics is not installed")
-    truth, given_ = zip(*pairs)
-    confusion = np.zeros((3, 3))
-    np.add.at(confusion, (list(truth), list(given_)), 1)
-    expected = metrics.f1_score(truth, given_, labels=sorted(set(truth)), average="macro")
-    assert float(macro_f1(confusion)) == pytest.approx(expected)
+def classifier(folder: Path, encoder: str, names: Sequence[str]) -> Path:
+    """An untrained classifier with these labels."""
+    torch.manual_seed(1)
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    config = BertConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=32, id2label=dict(enumerate(names)), hidden_size=16,
+        num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_labels_of_nli_models_are_found_in_any_order_or_refused(encoder: str, tmp_path: Path) -> None:
+    first = load_classifier(classifier(tmp_path / "a", encoder, ["ENTAILMENT", "neutral", "contradiction"]))
+    other = load_classifier(classifier(tmp_path / "b", encoder, ["contradiction", "entailment", "neutral"]))
+    pair = [("Ann lives in Rome. She sings.", "Ann lives in Rome")]
+    one, two = first.classify(pair)[0], other.classify(pair)[0]
+    # The weights are the same, so only the order of the outputs differs.
+    np.testing.assert_allclose(one.probabilities, np.array(two.probabilities)[[2, 0, 1]], atol=1e-6)
+    assert set(one.evidence) <= {"Ann lives in Rome.", "She sings."}
+    assert bool(one.evidence) == (one.label != "neutral")
+    folder = classifier(tmp_path / "c", encoder, ["LABEL_0", "LABEL_1", "LABEL_2"])
+    with pytest.raises(UnknownNameError, match=r"answers \['LABEL_0', 'LABEL_1', 'LABEL_2'\], expected three labels"):
+        load_classifier(folder)
+    meaning = {"LABEL_2": "supports", "LABEL_0": "neutral", "LABEL_1": "contradicts"}
+    assert load_classifier(folder, labels=meaning).classify(pair)[0].label in LABELS
+    with pytest.raises(UnknownNameError, match="not_entailment"):
+        load_classifier(classifier(tmp_path / "d", encoder, ["entailment", "not_entailment"]))
+    with pytest.raises(UnknownNameError, match="encoder 'no-such-encoder' could not be loaded"):
+        load_classifier("no-such-encoder")
+
+
+def test_the_claim_survives_a_long_premise(encoder: str) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    for claim in ("Ann lives in Rome", "Rome " * 60):
+        ids = encode_pairs(tokenizer, [("Oslo " * 500, claim)], 48)["input_ids"][0]
+        kept = str(tokenizer.decode(ids, skip_special_tokens=True))
+        assert len(ids) == 48
+        assert kept.endswith("oslo ann lives in rome") or kept.count("rome") >= 20

@@ -11,9 +11,9 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.several import report_several
+from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.texts.report.write import report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
-from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 from tests.logs.made import Made, items, write_log
 from tests.longform.flaw_samples import pair
 from tests.longform.test_report_pages import long_run

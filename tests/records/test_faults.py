@@ -18,7 +18,7 @@ from seesaw_cf.records import import_files, load_cases, read_cases
 from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.run.questions import pair_scores, questions
-from seesaw_cf.texts.write.passages import read_records
+from seesaw_cf.texts.records import read_records
 
 EDIT = {
     "prompt": "Ada Lovelace was a citizen of",
@@ -205,7 +205,7 @@ def test_the_authors_coupled_records_are_read_in_both_forms(tmp_path: Path, form
     assert (case.record_format, subject_id(case), unread_keys(case)) == (form, "Q243", [])
     import_files(file, tmp_path / "out")
     for source in (file, tmp_path / "out"):
-        (row,) = read_records(str(source), "coupled")
+        ((row,),) = read_records(str(source), ["coupled"]).values()
         edited, subject, related = row["requested_rewrite"], row["subject_entity"], row["related_entity"]
         assert (edited["target_true"]["str"], edited["target_new"]["str"]) == ("Paris", "Rome")
         assert subject is not None

@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.texts.flaws.people import REFLECTED
-from seesaw_cf.texts.released import released_annotations, released_flaws
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
-from seesaw_cf.texts.train.rows import read_csv
+from seesaw_cf.texts.released import read_csv, released_annotations, released_flaws
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED
 
 KINDS: Mapping[str, pa.Schema] = {
     "flaws": FLAWS,

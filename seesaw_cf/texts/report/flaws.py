@@ -12,13 +12,13 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.flaws import hits, mean_rating, middle_rating
+from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.case_means import share_estimate
 from seesaw_cf.texts.report.rows import PEOPLE, adjusted, agreement_rows, text_row
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
 ANSWERS = {-1: "more before", 0: "equal", 1: "more after"}
 _NAMES = {"pair_id": "item", "case_id": "edit", "change": "rating", "flaw": "asked"}

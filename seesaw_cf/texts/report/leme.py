@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_estimate, share_estimate

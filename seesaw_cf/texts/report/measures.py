@@ -21,11 +21,11 @@ from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
 from seesaw_cf.effects.texts import ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
-from seesaw_cf.texts.annotate.encoder import load_classifier
-from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.classify import EncoderClassifier
+from seesaw_cf.texts.records import LongformRecord, request_of
+from seesaw_cf.texts.report.embed import Embedder, TextVectors
 from seesaw_cf.texts.report.rows import as_frame
-from seesaw_cf.texts.write.passages import LongformRecord, request_of
+from seesaw_cf.texts.survey import SurveySample
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
         return frame[["editor", "case_id"]].assign(asked="log_perplexity", value=nats)
     columns = passage_columns(samples)
     measured: Callable[[], Mapping[str, Sequence[float]]] = {
-        "nli": lambda: nli_measures(columns, load_classifier(model)),
+        "nli": lambda: nli_measures(columns, EncoderClassifier(model)),
         "bertscore": lambda: bertscore_measures(columns, Embedder(model)),
     }[name]
     return _rows(samples, measured())

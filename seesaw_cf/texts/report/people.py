@@ -9,8 +9,8 @@ import pandas as pd
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS, TYPES
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import share_estimate
@@ -27,7 +27,6 @@ from seesaw_cf.texts.report.rows import (
     frame_of,
     text_row,
 )
-from seesaw_cf.texts.wording import FAILURE_MODES
 
 _TOGETHER = "all"
 

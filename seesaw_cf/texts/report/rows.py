@@ -22,8 +22,8 @@ from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import share_estimate
-from seesaw_cf.texts.annotate.learned import LEFT_OUT
-from seesaw_cf.texts.train.scores import rating_scores
+from seesaw_cf.texts.judge import LEFT_OUT
+from seesaw_cf.texts.scores import rating_scores
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # texts that people wrote

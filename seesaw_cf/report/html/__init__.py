@@ -1,0 +1,1 @@
+"""Self-contained pages of HTML: one stylesheet, one script, templates with autoescape."""

@@ -1,1 +1,0 @@
-"""Annotators: does a passage support or contradict a claim?"""

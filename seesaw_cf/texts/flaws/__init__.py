@@ -1,1 +1,0 @@
-"""Flaws of open-ended descriptions: pairs for people and judges, ratings, validity."""

@@ -1,1 +1,0 @@
-"""Raters of the LEME survey: a language model as judge, trained raters, baselines."""

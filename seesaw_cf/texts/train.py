@@ -1,0 +1,255 @@
+"""Train a classifier of claims or a rater of the survey, measured on samples that it has not seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForSequenceClassification, EarlyStoppingCallback, Trainer, TrainingArguments
+from transformers.trainer_callback import PrinterCallback
+
+from seesaw_cf.base.checks import above_zero
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.fields import field_types
+from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import json_text
+from seesaw_cf.texts.classify import (
+    LEARNED,
+    Fitted,
+    Pair,
+    encode_pairs,
+    from_output,
+    load_encoder,
+    longest_input,
+    pair_logits,
+    to_output,
+)
+from seesaw_cf.texts.job import TrainJob
+from seesaw_cf.texts.judge import digest
+from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.scores import label_scores, rating_scores
+from seesaw_cf.texts.training_data import TrainingData, people_training, read_training
+
+_VALIDATION = 4  # one of so many parts of the groups stops the training
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an encoder is fine-tuned.
+
+    Attributes:
+        learning_rate, weight_decay: Of AdamW.
+        epochs: At most.
+        batch_size, accumulation: Rows per step and steps per update.
+        warmup: Updates of rising learning rate; below 1 a share of all updates.
+        patience: Stop after this many epochs without a smaller loss on a quarter of the groups; 0 = train all epochs on
+            all rows, keep the last.
+        max_length: Tokens of a pair.
+        half: 16-bit floats, on a GPU only.
+    """
+
+    learning_rate: float = 5e-5
+    epochs: int = 5
+    batch_size: int = 16
+    accumulation: int = 1
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    patience: int = 2
+    max_length: int = 512
+    half: bool = False
+
+    def __post_init__(self) -> None:
+        field_types(self)
+        above_zero(self, ("learning_rate", "epochs", "batch_size", "accumulation", "max_length"))
+
+
+# "leme": LEME, Appendix B.3, for microsoft/deberta-v3-large and a GPU.
+RECIPES = {"small": Recipe(), "leme": Recipe(6e-6, 20, 1, 4, warmup=1000, patience=0, half=True)}
+
+
+def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitted:
+    """Fine-tune an encoder with a new head.
+
+    Args:
+        data: What to train on.
+        encoder: A folder or a Hub id.
+        recipe: How.
+        seed: Of everything random.
+
+    Raises:
+        UnknownNameError: The encoder cannot be loaded.
+        MissingExtraError: accelerate or scikit-learn is missing; install `seesaw_cf[longform]`.
+
+    Source: LEME, sections 3.2 and 3.3, Appendices B.3 and B.4.
+    Deviates: two texts are a pair of which the first is cut, not one text that cuts the claim; one rater for all items,
+        which reads the item, and a number instead of seven classes.
+    """
+    torch.manual_seed(seed)
+    names = dict(enumerate(data.classes))
+    labels = {"id2label": names, "label2id": {name: at for at, name in names.items()}} if names else {"num_labels": 1}
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, encoder, ignore_mismatched_sizes=True, **labels)
+    length = min(recipe.max_length, longest_input(model))
+    rows = [(row.pair, int(row.target) if names else to_output(row.target)) for row in data.rows]
+    folds = min(_VALIDATION, len(set(data.groups()))) if recipe.patience else 0
+    train, held = _folds(data, folds, seed)[0] if folds > 1 else (range(len(rows)), [])
+
+    def collate(batch: Sequence[tuple[Pair, float]]) -> dict[str, torch.Tensor]:
+        encoded = encode_pairs(tokenizer, [pair for pair, _ in batch], length)
+        return {**encoded, "labels": torch.tensor([target for _, target in batch])}
+
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            model, _arguments(folder, recipe, seed, bool(held)), collate, [rows[number] for number in train],
+            [rows[number] for number in held] or None,
+            callbacks=[EarlyStoppingCallback(recipe.patience)] if held else [],
+        )  # fmt: skip
+        trainer.model_accepts_loss_kwargs = False  # the loss is a mean per step, to be divided by the accumulation
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return model.cpu().eval(), tokenizer
+
+
+def _arguments(folder: str, recipe: Recipe, seed: int, stops_early: bool) -> TrainingArguments:
+    each_epoch = "epoch" if stops_early else "no"
+    with need("accelerate", extra="longform", what_for="training"):
+        return TrainingArguments(
+            folder, num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=seed,
+            per_device_train_batch_size=recipe.batch_size, gradient_accumulation_steps=recipe.accumulation,
+            weight_decay=recipe.weight_decay, warmup_steps=recipe.warmup,
+            fp16=recipe.half and torch.cuda.is_available(), save_total_limit=1, save_only_model=True,
+            remove_unused_columns=False, label_names=["labels"], report_to=[], disable_tqdm=True,
+            logging_strategy="no", dataloader_pin_memory=False, eval_strategy=each_epoch, save_strategy=each_epoch,
+            load_best_model_at_end=stops_early,
+        )  # fmt: skip
+
+
+def _folds(data: TrainingData, folds: int, seed: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+    with need("scikit-learn", extra="longform", what_for="training"):
+        from sklearn.model_selection import GroupKFold
+    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(data.rows, groups=data.groups())
+    return [(train.tolist(), test.tolist()) for train, test in splits]
+
+
+def predict(data: TrainingData, fitted: Fitted, max_length: int) -> Floats:
+    """Return the likeliest class of each row, or its rating."""
+    logits = pair_logits(*fitted, data.pairs, max_length).double().numpy()
+    return np.asarray(logits.argmax(axis=1) if data.classes else from_output(logits[:, 0]))
+
+
+def cross_validate(data: TrainingData, encoder: str, recipe: Recipe, folds: int = 4, seed: int = 0) -> JsonObject:
+    """Return figures of rows whose groups were left out of the training, beside a constant answer.
+
+    Args:
+        data, encoder, recipe, seed: See `fit`.
+        folds: Grouped folds.
+
+    Returns:
+        "trained" and "constant" (the commonest class, the mean rating of each part of the training rows) -> "all" and
+        each part -> what `label_scores` or `rating_scores` returns.
+    """
+    with need("scikit-learn", extra="longform", what_for="training"):
+        from sklearn.dummy import DummyClassifier, DummyRegressor
+    answers = {name: np.zeros(len(data.rows)) for name in ("trained", "constant")}
+    for train, test in _folds(data, folds, seed):
+        unseen = data.take(test)
+        known = {pair[0] for pair in unseen.pairs}  # premises too short to join groups
+        part = data.take([number for number in train if data.rows[number].pair[0] not in known])
+        answers["trained"][test] = predict(unseen, fit(part, encoder, recipe, seed), recipe.max_length)
+        dummy = DummyClassifier() if data.classes else DummyRegressor()
+        for name in {row.part for row in unseen.rows}:
+            own = [row.target for row in part.rows if row.part == name] or [row.target for row in part.rows]
+            dummy.fit(np.zeros((len(own), 1)), own)
+            asked = [number for number in test if data.rows[number].part == name]
+            answers["constant"][asked] = dummy.predict(np.zeros((len(asked), 1)))
+    return {name: _figures(data, values) for name, values in answers.items()}
+
+
+def _figures(data: TrainingData, answers: Floats) -> JsonObject:
+    groups, parts = data.groups(), sorted({row.part for row in data.rows})
+    figures: JsonObject = {}
+    for name in ["all", *(parts if len(parts) > 1 else [])]:
+        own = [number for number, row in enumerate(data.rows) if name in ("all", row.part)]
+        columns = [data.rows[n].target for n in own], answers[own].tolist(), [groups[n] for n in own]
+        figures[name] = label_scores(*columns, data.classes) if data.classes else rating_scores(*columns)
+    return figures
+
+
+def train(
+    data: TrainingData, encoder: str, out: str | os.PathLike[str], recipe: Recipe, *, folds: int = 4, seed: int = 0
+) -> dict[str, Any]:
+    """Measure a recipe on unseen samples, then fit it on everything and save it.
+
+    Args:
+        data, encoder, recipe: See `fit`.
+        out: New folder: the model, its tokenizer, what it has learned from, and report.json.
+        folds: Grouped folds that measure it; 0 = do not measure.
+        seed: Of folds, weights and order.
+
+    Returns:
+        The report, with `figures` as of `cross_validate`.
+
+    Raises:
+        RecordError: Fewer independent groups than folds, or a class without a row.
+        StorageError: The folder is not empty.
+    """
+    groups = len(set(data.groups()))
+    if folds == 1 or groups < max(folds, 2):
+        raise RecordError(
+            f"training data: {folds} folds of {groups} independent samples, expected 0 or 2 to {groups} folds. Bring "
+            "more samples or ask for other folds."
+        )
+    for missing in sorted(set(range(len(data.classes))) - {int(row.target) for row in data.rows}):
+        raise RecordError(f"training data: no row says {data.classes[missing]}. Bring rows of the missing class.")
+    report: dict[str, Any] = {
+        "encoder": encoder, "seed": seed, "folds": folds, "n": len(data.rows), "n_groups": groups
+    }  # fmt: skip
+    with atomic_folder(out) as folder:
+        if folds:
+            report["figures"] = cross_validate(data, encoder, recipe, folds, seed)
+        model, tokenizer = fit(data, encoder, recipe, seed)
+        if not data.classes:
+            model.config.survey_items = sorted({row.part for row in data.rows})
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        learned = sorted({digest(text) for row in data.rows for text in row.passages})
+        write_text(folder / LEARNED, json.dumps(learned) + "\n")
+        write_text(folder / "report.json", json_text(report))
+    return report
+
+
+def run_train(job: TrainJob, out: Path) -> str:
+    """Train what a job describes; return its figures as text for a terminal.
+
+    Raises:
+        RecordError: Answers of people, and no run whose texts they are about.
+        SeesawError: See `train`.
+    """
+    if job.data.suffix.lower() == ".parquet":
+        if job.run is None:
+            raise RecordError(f"{job.data}: answers of people have no texts. Name their run with --run RUN.")
+        data = people_training(job.data, RunTexts(job.run))
+    else:
+        data = read_training(job.data)
+    report = train(data, job.encoder, out, RECIPES[job.recipe], folds=job.folds, seed=job.seed)
+    return f"{_lines(report, 'accuracy' if data.classes else 'within_one')}\nsaved in {out}"
+
+
+def _lines(report: dict[str, Any], measure: str) -> str:
+    if "figures" not in report:
+        return f"{report['n']} rows; not measured (folds 0)"
+    lines = [f"On unseen samples ({report['n']} rows, {report['folds']} grouped folds), {measure} with 95 % interval:"]
+    for name, parts in report["figures"].items():
+        for part, figures in parts.items():
+            value, low, high = (figures[measure][end] for end in ("value", "low", "high"))
+            ends = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
+            lines.append(f"  {name:8} {part:24} {value:.3f}{ends}  (n = {figures['n']})")
+    return "\n".join(lines)

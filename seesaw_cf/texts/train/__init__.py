@@ -1,1 +1,0 @@
-"""Training of raters and annotators, with held-out figures."""

@@ -1,1 +1,0 @@
-"""Passages before and after an edit: prompts, claims, pairs, resumable writing."""
