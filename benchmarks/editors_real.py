@@ -27,7 +27,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from benchmarks.editors_common import RESULTS, machine
-from builder_scripts.make.cases import paraphrases
+from builder_scripts.cases import paraphrases
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects import prompt_effects

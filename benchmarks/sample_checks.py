@@ -19,11 +19,11 @@ from typing import TypedDict
 
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, read_tsv
+from seesaw_cf.builder_scripts.embedded import COLUMNS, FOLDER, curated, read_tsv
 from seesaw_cf.records import groups
 
 WORDNET = Path("/usr/share/wordnet/data.noun")
-SETTLED = SAMPLE / "settled.tsv"
+SETTLED = FOLDER / "settled.tsv"
 GLOSSES, NAMES, CLAIMS = "WordNet 3.0", "names of the released SEESAW-CF files", "claims of the released subject files"
 
 Row = Mapping[str, str]
@@ -114,7 +114,7 @@ def _gloss_facts(gloss: str, row: Row, lands: Mapping[str, Sequence[str]], of: R
 
 def gloss_checks(people: Iterable[Row], entities: Iterable[Row], glosses: Mapping[str, str]) -> list[Check]:
     """Compare years, citizenship, birth place, gender and occupation with the glosses of WordNet."""
-    lands = {row["word"]: row["countries"].split("|") for row in read_tsv(SAMPLE / "demonyms.tsv")}
+    lands = {row["word"]: row["countries"].split("|") for row in read_tsv(FOLDER / "demonyms.tsv")}
     of = {row["label"]: row["country"] for row in entities if row["kind"] == "city"}
     return [
         Check(row["name"], property_id, row[_ONE[property_id]], GLOSSES, stated, agrees)
@@ -176,7 +176,7 @@ class Subject(TypedDict):
 def value_ids() -> dict[tuple[str, str], str]:
     """Return (kind, label) -> id of the packaged tables and curated occupations; the first where two share a label."""
     rows = [(kind, row["label"], row["id"]) for kind, name in TABLES.items() for row in groups.table(name).values()]
-    curated_rows = read_tsv(SAMPLE / "entities.tsv")
+    curated_rows = read_tsv(FOLDER / "entities.tsv")
     rows += [("occupation", row["label"], row["iri"]) for row in curated_rows if row["kind"] == "occupation"]
     return {(kind, label): id for kind, label, id in reversed(rows) if label}
 

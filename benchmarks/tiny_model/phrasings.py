@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.facts import read_tsv
+from seesaw_cf.builder_scripts.embedded import read_tsv
 from seesaw_cf.records.relations import TEMPLATES
 
 

@@ -48,6 +48,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "new": ("tools:new", "files of an editor to start from, with its test"),
         "check": ("tools:check", "whether an editor keeps its promises"),
     },
+    "Data": {
+        "build": ("data:build", "a dataset from Wikidata, another source or the sample; or from records as they are"),
+        "tag": ("data:tag", "groups, candidates and gold answers for records without"),
+    },
     "Share and set up": {
         "share": ("share:share", "an edit, a report or second moments onto the Hub, with a card"),
         "setup": ("tools:setup", "make load_dataset and evaluate.load find seesaw_cf from anywhere"),
@@ -77,8 +81,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped. What was finished is kept; run the same command again to continue.\n")
         return 130
-    except SystemExit as stopped:  # of a command that argparse still reads
-        return int(stopped.code or 0)
     except UsageError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -101,11 +103,6 @@ def _run(words: list[str]) -> None:
         return
     if words == ["--version"]:
         say(f"seesaw-cf {__version__}")
-        return
-    if words[0] in ("import", "tag", "build", "publish"):
-        from seesaw_cf.cli import old
-
-        old.run([*words, *sorted(everywhere)])
         return
     name, rest = find_command(words)
     target, about = COMMANDS[name]

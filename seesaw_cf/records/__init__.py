@@ -2,9 +2,9 @@
 
 from seesaw_cf.base.public import check_exports
 from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases, table_to_cases
-from seesaw_cf.records.card import FileSummary, ImportSummary, write_card, write_config
+from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
-from seesaw_cf.records.importing import import_files
+from seesaw_cf.records.importing import FileSummary, ImportSummary, import_files
 from seesaw_cf.records.json_records import parse_record, write_json, write_record
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases
 

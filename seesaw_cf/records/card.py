@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +19,12 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_path, safe_name, write_text
-from seesaw_cf.base.terminal import markdown_table
-from seesaw_cf.base.types import Case, Entity
-from seesaw_cf.records.checks import count_flags
-from seesaw_cf.records.load import locality, portability, unread_keys
 
 if TYPE_CHECKING:
     from datasets.info import DatasetInfosDict
 
 
 ROWS_PER_SHARD = 5000
-MAX_REASONS = 10  # of records left out, shown for each file
 # Small enough that streaming one case does not read a whole shard.
 _ROWS_PER_GROUP = 100
 _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.parquet")
@@ -86,9 +79,10 @@ def write_card(
     folder: str | os.PathLike[str],
     configs: Mapping[str, str],
     *,
-    body: str,
+    template: str = "",
     metadata: Mapping[str, Any] | None = None,
     version: str = "1.0.0",
+    **texts: Any,
 ) -> str:
     """Write the card of a dataset folder with shards that `write_config` wrote.
 
@@ -98,9 +92,10 @@ def write_card(
     Args:
         folder: The dataset folder.
         configs: Config name → description of one line; the first is the default config.
-        body: Markdown below the YAML.
+        template: Jinja template of the Markdown below the YAML.
         metadata: More YAML keys (license, tags, pretty_name, ...).
         version: Version of the data, "major.minor.patch".
+        **texts: What the template is filled with.
 
     Returns:
         The text written.
@@ -109,7 +104,7 @@ def write_card(
         RecordError: A config has no shards, or its shards differ in their columns.
         StorageError: The disk is full or the folder cannot be written.
     """
-    from huggingface_hub import DatasetCardData
+    from huggingface_hub import DatasetCard, DatasetCardData
 
     shards_of = {name: _shards(Path(folder), name) for name in configs}
     entries = [
@@ -124,7 +119,8 @@ def write_card(
     ]
     card = DatasetCardData(**(metadata or {}), configs=entries)
     _infos(shards_of).to_dataset_card_data(card)
-    text = f"---\n{card.to_yaml(line_break=chr(10)).rstrip()}\n---\n\n{body.strip()}\n"
+    template = f"---\n{{{{ card_data }}}}\n---\n\n{template.strip()}"
+    text = f"{str(DatasetCard.from_template(card, template_str=template, **texts)).rstrip()}\n"
     write_text(Path(folder) / "README.md", text)
     return text
 
@@ -184,165 +180,3 @@ def _size(paths: list[Path]) -> tuple[int, int]:
     metadata = [pq.read_metadata(path) for path in paths]
     size = sum(part.row_group(index).total_byte_size for part in metadata for index in range(part.num_row_groups))
     return size, sum(part.num_rows for part in metadata)
-
-
-# Counts of one file of cases, and the table that shows several files side by side.
-
-
-@dataclass(frozen=True, slots=True)
-class FileSummary:
-    """What one file holds.
-
-    Attributes:
-        name: Its config.
-        source: Name of the file it came from, without folder.
-        sha256: Of that file (hex).
-        record_formats: The formats its records have.
-        cases: Number of edits.
-        first_case_id, last_case_id: Smallest and largest id.
-        prompts, unique_prompts: Cross-subject prompts about other people, and distinct texts among them. The single
-            prompt of an `_eff` record is the edit's own and not counted.
-        generation_prompts, unique_generation_prompts: Open-ended prompts, and distinct texts.
-        paraphrase_prompts, neighborhood_prompts: CounterFact's and zsRE's.
-        edit_subjects: Distinct names of edited subjects.
-        test_subjects: Distinct people asked about, by id (by name where there is none); unnamed ones are not counted.
-        targets_new, targets_true, targets: Distinct new and old targets by id (by text where there is none), and both.
-        prompts_min, prompts_mean, prompts_max: Cross-subject prompts per case.
-        tagged_prompts: Cross-subject prompts with a gender, race or region tag (none in the released files).
-        further_prompts: EasyEdit's: what follows from the edit, and what must not change.
-        skipped: Messages of the records that are left out.
-        unread_keys: Key of records that nothing reads → records.
-        prompt_flags, case_flags: Damage → number of prompts, of cases.
-    """
-
-    name: str
-    source: str
-    sha256: str
-    record_formats: tuple[str, ...]
-    cases: int
-    first_case_id: int
-    last_case_id: int
-    prompts: int
-    unique_prompts: int
-    generation_prompts: int
-    unique_generation_prompts: int
-    paraphrase_prompts: int
-    neighborhood_prompts: int
-    edit_subjects: int
-    test_subjects: int
-    targets_new: int
-    targets_true: int
-    targets: int
-    prompts_min: int
-    prompts_mean: float
-    prompts_max: int
-    tagged_prompts: int
-    further_prompts: int
-    skipped: tuple[str, ...]
-    unread_keys: dict[str, int]
-    prompt_flags: dict[str, int]
-    case_flags: dict[str, int]
-
-
-def _keys(entities: Sequence[Entity]) -> set[tuple[str | None, str]]:
-    keys = {(item.id, "" if item.id is not None else item.label) for item in entities}
-    return keys - {(None, "")}
-
-
-def summarise(name: str, source: str, sha256: str, cases: Sequence[Case], skipped: Sequence[str] = ()) -> FileSummary:
-    """Count what a file of at least one case holds; see `FileSummary` for the meaning of each number."""
-    rows = [row for case in cases for row in case.attribute_prompts]
-    per_case = [len(case.attribute_prompts) for case in cases]
-    open_ended = [text for case in cases for text in case.generation_prompts]
-    new, true = (_keys([getattr(case.request, role) for case in cases]) for role in ("target_new", "target_true"))
-    prompt_flags, case_flags = count_flags(cases)
-    return FileSummary(
-        name=name,
-        source=source,
-        sha256=sha256,
-        record_formats=tuple(sorted({case.record_format for case in cases})),
-        cases=len(cases),
-        first_case_id=min(case.case_id for case in cases),
-        last_case_id=max(case.case_id for case in cases),
-        prompts=len(rows),
-        unique_prompts=len({row.text for row in rows}),
-        generation_prompts=len(open_ended),
-        unique_generation_prompts=len(set(open_ended)),
-        paraphrase_prompts=sum(len(case.paraphrase_prompts) for case in cases),
-        neighborhood_prompts=sum(len(case.neighborhood_prompts) for case in cases),
-        edit_subjects=len({case.request.subject for case in cases}),
-        test_subjects=len(_keys([row.subject for row in rows])),
-        targets_new=len(new),
-        targets_true=len(true),
-        targets=len(new | true),
-        prompts_min=min(per_case),
-        prompts_mean=sum(per_case) / len(per_case),
-        prompts_max=max(per_case),
-        tagged_prompts=sum(bool(row.gender or row.race or row.region) for row in rows),
-        further_prompts=sum(len(portability(case)) + len(locality(case)) for case in cases),
-        skipped=tuple(skipped),
-        unread_keys=dict(Counter(key for case in cases for key in unread_keys(case))),
-        prompt_flags=prompt_flags,
-        case_flags=case_flags,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ImportSummary:
-    """What an import wrote.
-
-    Attributes:
-        out: The dataset folder.
-        files: One summary per config, in the order of the import.
-        moved_aside: Where a folder that was in the way is now, None when there was none.
-    """
-
-    out: Path
-    files: tuple[FileSummary, ...]
-    moved_aside: Path | None = None
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the table: a header of config names, then one row per count; flags that occur nowhere are absent."""
-        table = [("", *(file.name for file in self.files))]
-        table += [(label, *(template.format(file) for file in self.files)) for label, template in _LINES]
-        kinds = {
-            "prompt_flags": "flag {} (prompts)",
-            "case_flags": "flag {} (cases)",
-            "unread_keys": "key {}, not read",
-        }
-        for kind, label in kinds.items():
-            counts = [getattr(file, kind) for file in self.files]
-            for flag in dict.fromkeys(flag for count in counts for flag in count):
-                table.append((label.format(flag), *(f"{count.get(flag, 0):,}" for count in counts)))
-        return table
-
-    def to_markdown(self) -> str:
-        """Return the table as aligned Markdown, readable in a terminal too."""
-        head, *rows = self.rows()
-        return markdown_table(head, rows)
-
-    def left_out(self) -> list[str]:
-        """Return a line on each file of which records are left out, with the first reasons below it."""
-        lines = []
-        for file in (file for file in self.files if file.skipped):
-            lines.append(f"{len(file.skipped):,} records of {file.source} are left out:\n")
-            lines += [f"- {text}" for text in file.skipped[:MAX_REASONS]]
-        return lines
-
-
-# (row label, how a FileSummary fills it)
-_LINES: tuple[tuple[str, str], ...] = (
-    ("cases", "{0.cases:,}"),
-    ("case ids", "{0.first_case_id}-{0.last_case_id}"),
-    ("prompts", "{0.prompts:,}"),
-    ("unique prompts", "{0.unique_prompts:,}"),
-    ("prompts per case, min / mean / max", "{0.prompts_min} / {0.prompts_mean:.1f} / {0.prompts_max}"),
-    ("generation prompts", "{0.generation_prompts:,}"),
-    ("unique generation prompts", "{0.unique_generation_prompts:,}"),
-    ("paraphrase / neighborhood prompts", "{0.paraphrase_prompts:,} / {0.neighborhood_prompts:,}"),
-    ("portability and locality prompts", "{0.further_prompts:,}"),
-    ("edit subjects", "{0.edit_subjects:,}"),
-    ("test subjects", "{0.test_subjects:,}"),
-    ("targets, new / true / either", "{0.targets_new} / {0.targets_true} / {0.targets}"),
-    ("prompts with a group tag", "{0.tagged_prompts:,}"),
-)

@@ -1,67 +1,164 @@
-"""Released files in, a dataset folder out: the work behind `seesaw-cf import`."""
+"""Released files in, a dataset folder out: records as they are."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from seesaw_cf.base.checks import check_path
-from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.base.files import dump_json, safe_name
-from seesaw_cf.base.text import read_json
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import atomic_folder, dump_json, safe_name
+from seesaw_cf.base.terminal import markdown_table
+from seesaw_cf.base.types import Case, Entity
 from seesaw_cf.records.arrow import cases_to_table, read_cases
-from seesaw_cf.records.card import FileSummary, ImportSummary, summarise, write_card, write_config
-from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS
+from seesaw_cf.records.card import write_card, write_config
+from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags
+from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.records.open_ended import CONFIG, open_ended
 
 _MANIFEST = "import.json"
-_MADE_BY = "seesaw-cf import"
-_BODY = """# Imported edit cases
+MAX_REASONS = 10  # of records left out, shown for each file
+_CARD = """# Imported edit cases
 
 One config per file, split `test`, one row per edit case, columns named as in CounterFact. `open_ended`, where there is
 one, has their open-ended prompts, one a row, for `seesaw-cf texts write`. Nothing of a record is changed:
-`seesaw_cf.records` writes every case back as it was. Records that are left out are counted below. `{manifest}` names
+`seesaw_cf.records` writes every case back as it was. Records that are left out are counted below. `import.json` names
 the sources.
 
 ```python
 from datasets import load_dataset
 
-cases = load_dataset("path/to/this/folder", "{first}", split="test")
+cases = load_dataset("path/to/this/folder", "{{ first }}", split="test")
 ```
 
-{table}
+{{ table }}
 
 Damage is flagged per prompt (`attribute_prompts[].flags`) and per case (`flags`):
 
-{flags}
+{{ flags }}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """What one file holds.
+
+    Attributes:
+        source: Name of the file it came from, without folder.
+        sha256: Of that file (hex).
+        record_formats: The formats its records have.
+        numbers: What is counted, with the words of the table -> one or several numbers.
+        skipped: Messages of the records that are left out.
+        notes: "flag NAME (prompts)", "flag NAME (cases)" or "key NAME, not read" -> how many.
+    """
+
+    source: str
+    sha256: str
+    record_formats: tuple[str, ...]
+    numbers: Mapping[str, tuple[float, ...]]
+    skipped: tuple[str, ...]
+    notes: Mapping[str, int]
+
+
+def summarise(source: str, sha256: str, cases: Sequence[Case], skipped: Sequence[str] = ()) -> FileSummary:
+    """Count what a file of at least one case holds; people and targets are told apart by id, then by name."""
+    rows = [row for case in cases for row in case.attribute_prompts]
+    per_case = [len(case.attribute_prompts) for case in cases]
+    open_ended_prompts = [text for case in cases for text in case.generation_prompts]
+    new, true = (_keys([getattr(case.request, role) for case in cases]) for role in ("target_new", "target_true"))
+    prompt_flags, case_flags = count_flags(cases)
+    unread = Counter(key for case in cases for key in unread_keys(case))
+    numbers: dict[str, tuple[float, ...]] = {
+        "cases": (len(cases),),
+        "case ids, first / last": (min(case.case_id for case in cases), max(case.case_id for case in cases)),
+        "prompts": (len(rows),),
+        "unique prompts": (len({row.text for row in rows}),),
+        "prompts per case, min / mean / max": (min(per_case), sum(per_case) / len(per_case), max(per_case)),
+        "generation prompts": (len(open_ended_prompts),),
+        "unique generation prompts": (len(set(open_ended_prompts)),),
+        "paraphrase / neighborhood prompts": (
+            sum(len(case.paraphrase_prompts) for case in cases),
+            sum(len(case.neighborhood_prompts) for case in cases),
+        ),
+        "portability and locality prompts": (sum(len(portability(case)) + len(locality(case)) for case in cases),),
+        "edit subjects": (len({case.request.subject for case in cases}),),
+        "test subjects": (len(_keys([row.subject for row in rows])),),
+        "targets, new / true / either": (len(new), len(true), len(new | true)),
+        "prompts with a group tag": (sum(bool(row.gender or row.race or row.region) for row in rows),),
+    }
+    return FileSummary(
+        source,
+        sha256,
+        tuple(sorted({case.record_format for case in cases})),
+        numbers,
+        tuple(skipped),
+        {f"flag {flag} (prompts)": number for flag, number in prompt_flags.items()}
+        | {f"flag {flag} (cases)": number for flag, number in case_flags.items()}
+        | {f"key {key}, not read".replace("|", r"\|"): number for key, number in unread.items()},
+    )
+
+
+def _keys(entities: Sequence[Entity]) -> set[tuple[str | None, str]]:
+    keys = {(item.id, "" if item.id is not None else item.label) for item in entities}
+    return keys - {(None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """What an import wrote.
+
+    Attributes:
+        out: The dataset folder.
+        files: Config -> its summary, in the order of the import.
+    """
+
+    out: Path
+    files: Mapping[str, FileSummary]
+
+    def to_markdown(self) -> str:
+        """Return a table: a column for each config, a row for each count; flags that occur nowhere are absent."""
+        files = list(self.files.values())
+        rows = [[label, *(_cell(file.numbers[label]) for file in files)] for label in files[0].numbers]
+        labels = dict.fromkeys(label for file in files for label in file.notes)
+        rows += [[label, *(f"{file.notes.get(label, 0):,}" for file in files)] for label in labels]
+        return markdown_table(["", *self.files], rows)
+
+    def left_out(self) -> list[str]:
+        """Return a line on each file of which records are left out, with the first reasons below it."""
+        lines = []
+        for file in (file for file in self.files.values() if file.skipped):
+            lines.append(f"{len(file.skipped):,} records of {file.source} are left out:\n")
+            lines += [f"- {text}" for text in file.skipped[:MAX_REASONS]]
+        return lines
+
+
+def _cell(numbers: tuple[float, ...]) -> str:
+    return " / ".join(f"{number:,}" if isinstance(number, int) else f"{number:,.1f}" for number in numbers)
 
 
 def import_files(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
-    force: bool = False,
     skip_bad: bool = False,
+    version: str = "1.0.0",
 ) -> ImportSummary:
     """Turn released files into a folder that `datasets.load_dataset(out, config)` opens, one config per file.
 
-    The folder is built next to `out` under a temporary name and appears whole or not at all. A folder that an earlier
-    import made, and to which nothing was added, is replaced.
+    The folder appears whole or not at all.
 
     Args:
         paths: JSON, JSON-lines or Parquet files of cases; a folder stands for its `seesaw_cf_*.json` files. The config
             is named after the file, without `seesaw_cf_`.
-        out: The dataset folder to make.
+        out: The dataset folder to make; nothing is there.
         skip_bad: Leave malformed records out and count them, instead of refusing their file.
-        force: Move a folder that holds anything else aside (to `OUT.before-import`) instead of refusing.
+        version: Of the data, "major.minor.patch".
 
     Returns:
         Counts per file; `to_markdown()` is the table to print.
@@ -70,32 +167,36 @@ def import_files(
         RecordError: A file is damaged or malformed (its name and the record are named), two files would have the same
             config name, or an argument is not a path.
         UnknownNameError: A record has an unknown relation.
-        StorageError: A file is missing, the disk is full, reading or writing is not allowed, or `out` holds something
-            else and `force` is off.
+        StorageError: A file is missing, the disk is full, reading or writing is not allowed, or `out` is there.
     """
     sources = config_files([paths] if isinstance(paths, (str, os.PathLike)) else paths)
-    final = Path(os.path.realpath(check_path(out)))
-    try:
-        aside = _aside(final, list(sources.values()), force)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent) as work:
-            new = Path(work) / "new"
-            skipped: dict[str, list[str]] = {name: [] for name in sources}
-            cases = {name: read_cases(path, skipped[name] if skip_bad else None) for name, path in sources.items()}
-            files = tuple(_import_one(new, name, path, cases[name], skipped[name]) for name, path in sources.items())
-            prompts = write_open_ended(new, cases)
-            summary = ImportSummary(final, files, aside)
-            _describe(new, summary, prompts)
-            if final.exists():
-                final.replace(aside or Path(work) / "old")
-            new.replace(final)
-    except OSError as error:
-        if isinstance(error, SeesawError):
-            raise
-        raise StorageError(
-            f"could not write {final}: {error.strerror or error}. Free some space or choose another folder, "
-            "then import again."
-        ) from error
+    skipped: dict[str, list[str]] = {name: [] for name in sources}
+    with atomic_folder(check_path(out)) as folder:
+        cases = {name: read_cases(path, skipped[name] if skip_bad else None) for name, path in sources.items()}
+        for name, rows in cases.items():
+            write_config(folder, name, {"test": cases_to_table(rows)})
+        digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sources.items()}
+        files = {
+            name: summarise(path.name, digests[name], cases[name], skipped[name]) for name, path in sources.items()
+        }
+        summary = ImportSummary(Path(out), files)
+        about = {
+            name: f"{file.numbers['cases'][0]} cases imported from {safe_name(file.source)}"
+            for name, file in files.items()
+        }
+        about |= write_open_ended(folder, cases)
+        write_card(
+            folder,
+            about,
+            template=_CARD,
+            metadata={"pretty_name": "Imported edit cases", "language": ["en"]},
+            version=version,
+            first=next(iter(files)),
+            table="\n".join([summary.to_markdown(), "", *summary.left_out()]),
+            flags="\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items()),
+        )
+        manifest = {"made_by": "seesaw-cf build --records", "files": [asdict(file) for file in files.values()]}
+        dump_json(folder / _MANIFEST, manifest)
     return summary
 
 
@@ -120,39 +221,6 @@ def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     return configs
 
 
-def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
-    """Return where what is now at `final` must be moved; None when nothing is there but an earlier import."""
-    foreign = _foreign(final) if final.is_dir() else ["a file of that name"] if final.exists() else []
-    if not foreign:
-        return None
-    backup = final.with_name(f"{final.name}.before-import")
-    inside = [path for path in (Path.cwd(), *(source.resolve() for source in sources)) if path.is_relative_to(final)]
-    remedies = (
-        (not final.is_dir(), "Choose another name."),
-        (bool(inside), f"It is in use ({', '.join(map(str, inside[:1]))} is in it). Choose another folder."),
-        (backup.exists(), f"{backup} exists too. Choose another folder, or move one of them away."),
-        (not force, f"Choose another folder, or use force to have it moved to {backup.name}."),
-    )
-    remedy = next((text for applies, text in remedies if applies), None)
-    if remedy is not None:
-        raise StorageError(f"{final} holds what no import wrote ({', '.join(foreign[:3])}). {remedy}")
-    return backup
-
-
-def _foreign(folder: Path) -> list[str]:
-    """Return the files in the folder that no import wrote; all of them without an import's manifest."""
-    try:
-        manifest = read_json(folder / _MANIFEST)
-        own = {_MANIFEST, *manifest["written"]} if manifest["made_by"] == _MADE_BY else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        own = set()
-    return sorted(set(_files(folder)) - own)
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-
-
 def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequence[Case]]) -> dict[str, str]:
     """Write the config `open_ended` of cases that have open-ended prompts.
 
@@ -173,25 +241,3 @@ def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequenc
         raise RecordError(f"config {CONFIG!r} is taken by the open-ended prompts of the cases. Rename the file.")
     write_config(folder, CONFIG, {"test": table})
     return {CONFIG: f"{table.num_rows:,} open-ended prompts of these cases"}
-
-
-def _import_one(folder: Path, name: str, path: Path, cases: Sequence[Case], skipped: Sequence[str]) -> FileSummary:
-    write_config(folder, name, {"test": cases_to_table(cases)})
-    return summarise(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), cases, skipped)
-
-
-def _describe(folder: Path, summary: ImportSummary, prompts: Mapping[str, str]) -> None:
-    """Write the card and the manifest of a folder with all its shards."""
-    meanings = "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items())
-    names = [file.name for file in summary.files]
-    body = _BODY.format(
-        manifest=_MANIFEST,
-        first=names[0],
-        table="\n".join([summary.to_markdown(), "", *summary.left_out()]),
-        flags=meanings,
-    )
-    descriptions = {file.name: f"{file.cases} cases imported from {safe_name(file.source)}" for file in summary.files}
-    descriptions |= prompts
-    write_card(folder, descriptions, body=body, metadata={"pretty_name": "Imported edit cases", "language": ["en"]})
-    manifest = {"made_by": _MADE_BY, "written": _files(folder), "files": [asdict(file) for file in summary.files]}
-    dump_json(folder / _MANIFEST, manifest)

@@ -6,11 +6,15 @@ Source: SEESAW-CF, Appendix A. Tense belongs to the template, never to the finis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
-from seesaw_cf.base.errors import unknown_name
+from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.text import read_text
 
 Use = Literal["cloze", "property", "open"]
 
@@ -134,8 +138,8 @@ def relation(id_or_name: str) -> Relation:
     return match
 
 
-def templates(relation_id: str, use: Use) -> tuple[Template, ...]:
-    """Return the templates of one relation for one use.
+def templates(relation_id: str, use: Use, listed: Sequence[Template] = ()) -> tuple[Template, ...]:
+    """Return the templates of one relation for one use, out of `listed` (none: the papers').
 
     A relation without a "property" or "open" template uses its "cloze" templates (P21, P27 and P19 have one
     hand-written template each, which the papers use for everything).
@@ -144,8 +148,33 @@ def templates(relation_id: str, use: Use) -> tuple[Template, ...]:
         UnknownNameError: The relation is unknown.
     """
     row = relation(relation_id)
-    own = tuple(t for t in TEMPLATES if t.relation_id == row.id and t.use == use)
-    return own or tuple(t for t in TEMPLATES if t.relation_id == row.id and t.use == "cloze")
+    own = [template for template in (listed or TEMPLATES) if template.relation_id == row.id]
+    return tuple(t for t in own if t.use == use) or tuple(t for t in own if t.use == "cloze")
+
+
+def read_templates(path: Path) -> tuple[Template, ...]:
+    """Read templates of another language from a CSV file with the columns relation_id, use, present and past.
+
+    An empty relation_id with the use "open" is the free description ("X is").
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: A column is missing, a row is no template, or a relation that is there has no cloze prompt.
+    """
+    rows = list(csv.DictReader(io.StringIO(read_text(path))))
+    parsed: list[tuple[str, Use, str, str]] = []
+    for number, row in enumerate(rows, 2):
+        relation_id, use, present, past = (row.get(name) or "" for name in ("relation_id", "use", "present", "past"))
+        free = not relation_id and use == "open"
+        if use not in get_args(Use) or not (free or relation_id in RELATIONS) or present.count("{}") != 1:
+            raise RecordError(
+                f"{path}, line {number}: {row}, expected relation_id of {', '.join(RELATIONS)}, use of "
+                f"{', '.join(get_args(Use))}, and present (and past, where it differs) with one {{}} for the name."
+            )
+        parsed.append((relation_id, use, present, past or present))  # type: ignore[arg-type]
+    if lacking := {row[0] for row in parsed} - {row[0] for row in parsed if row[1] == "cloze"} - {""}:
+        raise RecordError(f"{path}: no row with use cloze for {', '.join(sorted(lacking))}. Add one.")
+    return _number(tuple(parsed))
 
 
 # The data set as a benchmark: what is measured with which config, each with its own leaderboard on the Hub.

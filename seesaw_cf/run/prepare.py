@@ -178,7 +178,7 @@ def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
     }
 
 
-_TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
+_TAG = "`seesaw-cf tag RECORDS --source wikidata --out DIR`"
 
 
 def data_notes(cases: Sequence[Case]) -> list[str]:
@@ -219,7 +219,8 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
     if odd := sum(map(count_spaced, cases)):
         notes.append(
             f"{odd:,} of {sum(map(count_questions, cases)):,} prompts with an answer have white space at an end or two "
-            "spaces in a row: to a model that is another text, by up to 20 nats. `seesaw-cf import` flags such records."
+            "spaces in a row: to a model that is another text, by up to 20 nats. "
+            "`seesaw-cf build --records` flags such records."
         )
     if special := sum(map(has_special_token, cases)):
         notes.append(

@@ -177,7 +177,7 @@ def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Cas
     """Return what is asked of the models behind `--changed`.
 
     Args:
-        file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.
+        file: The requests that they were edited for, in any format that `build --records` reads; None: unknown.
         changed: The values of `--changed`.
         cases: Of the run.
 

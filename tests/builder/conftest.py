@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 
 from seesaw_cf.base.retrying import say_when_waiting
-from seesaw_cf.builder_scripts.make.cases import cross_subject
-from seesaw_cf.builder_scripts.make.cross_property import cross_property
-from seesaw_cf.builder_scripts.make.edits import Edit, generate
-from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import store as facts_store
-from seesaw_cf.builder_scripts.source import endpoint
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts import endpoint
+from seesaw_cf.builder_scripts.cases import cross_property, cross_subject
+from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.embedded import store as facts_store
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
@@ -78,7 +77,7 @@ def small(tmp_path: Path) -> Callable[..., Facts]:
     def make(turtle: str, **options: object) -> Facts:
         path = tmp_path / "facts.ttl"
         path.write_text(PREFIXES + turtle, encoding="utf-8")
-        return Facts(StoreSource([path]), BuildOptions(**options))  # type: ignore[arg-type]
+        return Facts(StoreSource(path), BuildOptions(**options))  # type: ignore[arg-type]
 
     return make
 

@@ -16,14 +16,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.dataset import build as shards
-from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits, query_bounds
-from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import BuildOptions, paper
-from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
+from seesaw_cf.builder_scripts import dataset as shards
+from seesaw_cf.builder_scripts.dataset import About, build, choose_edits
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.jobs import BuildOptions, paper
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import read_cases, relations
@@ -62,7 +61,7 @@ def data(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_file: Path, tmp_path: Path) -> None:
     seeds = read_seeds([edits_file])
-    out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
+    out = make(tmp_path / "out", StoreSource(world), seeds=seeds)
     cases = {case.case_id: case for case in read_cases(out / "data" / "cross_subject")}
     assert {7, 11, 12} <= set(cases)
     for number in (7, 11, 12):
@@ -84,7 +83,7 @@ def test_numbers_of_given_edits_are_never_given_again(
     world: Path, edits_file: Path, tmp_path: Path, number: int
 ) -> None:
     seeds = [replace(case, case_id=number) for case in read_seeds([edits_file]) if case.case_id == 7]
-    out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
+    out = make(tmp_path / "out", StoreSource(world), seeds=seeds)
     both = [case.case_id for name in ("cross_subject", "cross_property") for case in read_cases(out / "data" / name)]
     assert number in both
     assert len(both) == len(set(both))
@@ -92,7 +91,7 @@ def test_numbers_of_given_edits_are_never_given_again(
 
 def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
     """`datasets` opens no file without rows, so that a published folder could not be loaded back."""
-    out = make(tmp_path / "out", StoreSource([world]), replace(FEW, edits={"P103": 2}))
+    out = make(tmp_path / "out", StoreSource(world), replace(FEW, edits={"P103": 2}))
     assert sorted(path.name for path in (out / "data").iterdir()) == [
         "candidates", "cross_subject", "demographics", "open_ended",
     ]  # fmt: skip
@@ -100,7 +99,7 @@ def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
     assert "config_name: cross_property" not in card
     assert "`cross_subject`\n" in card
     with pytest.raises(RecordError, match="there is no edit to make"):
-        make(tmp_path / "none", StoreSource([world]), replace(FEW, edits={}))
+        make(tmp_path / "none", StoreSource(world), replace(FEW, edits={}))
 
 
 @pytest.mark.slow
@@ -112,8 +111,8 @@ def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: P
     options = BuildOptions(edits={"P106": 6}, per_gender=5, true_per_gender=2)
     names = "".join(f'<http://www.wikidata.org/entity/{id}> <http://www.w3.org/2000/01/rdf-schema#label> "{id.lower()}"'
                     "@en .\n" for id in ("Q36180", "Q33999", "Q82955", "Q901"))  # fmt: skip
-    (tmp_path / "names.nt").write_text(names, encoding="utf-8")
-    out = make(tmp_path / "out", StoreSource([world, tmp_path / "names.nt"]), options)
+    (tmp_path / "both.nt").write_text(world.read_text(encoding="utf-8") + names, encoding="utf-8")
+    out = make(tmp_path / "out", StoreSource(tmp_path / "both.nt"), options)
     cases = read_cases(out / "data" / "cross_subject")
     assert len(cases) == 6
     assert {case.request.target_new.label for case in cases} <= {"q36180", "q33999", "q82955", "q901"}
@@ -121,10 +120,65 @@ def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: P
     assert "| occupation (P106) | 6 |" in (out / "README.md").read_text(encoding="utf-8")
 
 
+TEMPLATES = """relation_id,use,present,past
+P27,cloze,{} ist Staatsangehöriger von,{} war Staatsangehöriger von
+P101,cloze,Das Arbeitsgebiet von {} ist,
+,open,{} ist,{} war
+"""
+
+
+def test_another_language_needs_templates(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    german, templates, out = tmp_path / "german.nt", tmp_path / "templates.csv", tmp_path / "out"
+    german.write_text(world.read_text(encoding="utf-8").replace("@en .", "@de ."), encoding="utf-8")
+    templates.write_text(TEMPLATES, encoding="utf-8-sig")
+    words = [
+        "build",
+        "--source",
+        str(german),
+        "--cache",
+        str(tmp_path / "cache"),
+        "--language",
+        "de",
+        "--out",
+        str(out),
+    ]
+    words += ["--number", "P27=4", "P101=2", "--per-gender", "5"]
+    assert main(words) != 0
+    assert "the templates of prompts are English" in " ".join(capsys.readouterr().err.split())
+    assert main([*words, "--templates", str(templates)]) == 0
+    cases = read_cases(out / "data" / "cross_subject") + read_cases(out / "data" / "cross_property")
+    assert {case.request.relation_id for case in cases} == {"P27", "P101"}
+    assert {(case.request.relation_id, case.effect_relation_id) for case in cases if case.effect_relation_id} == {
+        ("P27", "P101"), ("P101", "P27"),
+    }  # fmt: skip
+    texts = [row.text for case in cases for row in (*case.attribute_prompts, *case.effect_prompts)]
+    texts += [text for case in cases for text in (case.request.text, *case.generation_prompts)]
+    assert texts
+    german_words = ("Arbeitsgebiet", "Staatsangehöriger")
+    assert all(text.endswith((" ist", " war")) or any(word in text for word in german_words) for text in texts)
+    assert "language:\n- de\nlicense" in (out / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("P27,cloze,no name,", "line 2: .* with one {} for the name"),
+        ("P72,cloze,{} is,", "line 2: .*expected relation_id of P21"),
+        ("P27,close,{} is,", "line 2: .*use of cloze, property, open"),
+        ("P27,property,{} is,", "no row with use cloze for P27"),
+    ],
+)
+def test_wrong_templates_are_named(tmp_path: Path, rows: str, message: str) -> None:
+    file = tmp_path / "templates.csv"
+    file.write_text(f"relation_id,use,present,past\n{rows}\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=message):
+        relations.read_templates(file)
+
+
 @pytest.mark.slow
 def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> None:
     options = paper(BuildOptions(edits=dict.fromkeys(RELATIONS, 7), per_gender=100))
-    out = make(tmp_path / "out", StoreSource([world]), options)
+    out = make(tmp_path / "out", StoreSource(world), options)
     for case in read_cases(out / "data" / "cross_subject"):
         people = {row.subject.id: row for row in case.attribute_prompts}
         counted = Counter(gender for row in people.values() for gender in row.gender)
@@ -175,7 +229,7 @@ def assert_card_counts(out: Path) -> None:
 @pytest.mark.slow
 def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Path) -> None:
     write_world(tmp_path / "world.nt", World(4000, seed=3))
-    out = make(tmp_path / "out", StoreSource([tmp_path / "world.nt"]))
+    out = make(tmp_path / "out", StoreSource(tmp_path / "world.nt"))
     cases = read_cases(out / "data" / "cross_subject")
     seen = {gender for case in cases for row in case.attribute_prompts for gender in row.gender}
     assert "non-binary people" in seen
@@ -185,7 +239,7 @@ def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Pat
 @pytest.mark.slow(10)
 def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_path: Path) -> None:
     quiet = RequestPolicy(timeout=2, pause=0.001)
-    expected = data(make(tmp_path / "expected", StoreSource([world])))
+    expected = data(make(tmp_path / "expected", StoreSource(world)))
     faults = ["429:0", "", "half", "503:0", "page", "", "unfinished", "drop", "other", "500", "", "502", "504"] * 6
     with FaultProxy(world_server, faults) as proxy:
         source = CachedSource(EndpointSource(proxy.url, quiet, sleep=lambda _: None), tmp_path / "cache")
@@ -275,47 +329,31 @@ def test_the_card_says_the_source_and_the_rules_that_were_followed(edits_file: P
 
 
 def test_the_card_says_whose_edits_are_given_and_the_language(world: Path, edits_file: Path, tmp_path: Path) -> None:
-    out = make(tmp_path / "out", StoreSource([world]), seeds=read_seeds([edits_file]))
+    out = make(tmp_path / "out", StoreSource(world), seeds=read_seeds([edits_file]))
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "- In `cross_subject` the edits of work, language are not drawn: files give them.\n" in card
     assert "For edits of gender the men and women are those with a recorded ethnic group." in card
     assert "language:\n- en\nlicense" in card
     text = world.read_text(encoding="utf-8").replace("@en .", "@de-at .")
     (tmp_path / "german.nt").write_text(text, encoding="utf-8")
-    other = make(tmp_path / "other", StoreSource([tmp_path / "german.nt"]), replace(FEW, language="de-at"))
+    other = make(tmp_path / "other", StoreSource(tmp_path / "german.nt"), replace(FEW, language="de-at"))
     assert "language:\n- en\n- de\nlicense" in (other / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
-        "no --out DIR": ["build"],
         "no such file or folder": ["build", "--source", "nowhere.nt", "--out", str(tmp_path / "a")],
         "expected RELATION=N": ["build", "--number", "P27", "--out", str(tmp_path / "a")],
         "at most 7 digits": ["build", "--number", f"P27={'1' * 40}", "--out", str(tmp_path / "a")],
         "unknown relation 'P72'": ["build", "--number", "P72=3", "--out", str(tmp_path / "a")],
-        "no readable store": ["build", "--source", str(tmp_path), "--out", str(tmp_path / "a")],
+        "no readable RDF file or store": ["build", "--source", str(tmp_path), "--out", str(tmp_path / "a")],
         "is not an empty folder": ["build", "--out", str(tmp_path)],
     }
     (tmp_path / "file").write_text("x")
     for message, command in wrong.items():
-        assert main(command) == 1
+        assert main(command) in (1, 2)
         assert message in capsys.readouterr().err
-
-
-def test_dry_run_counts_without_asking(edits_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "--source", "http://127.0.0.1:9/query", "--dry-run", "--edits", str(edits_file)]) == 0
-    out = capsys.readouterr().out
-    assert "| holders of a value |" in out
-    assert "**Total**" in out
-
-
-@pytest.mark.slow
-def test_bounds_are_bounds(world: Path, edits_file: Path, tmp_path: Path) -> None:
-    seeds = read_seeds([edits_file])
-    source = CachedSource(StoreSource([world]), tmp_path / "cache")
-    make(tmp_path / "out", source, seeds=seeds)
-    assert 0 < source.misses <= sum(query_bounds(FEW, seeds).values())
 
 
 @pytest.mark.slow
@@ -324,7 +362,7 @@ def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(shards, "CASES_PER_SHARD", 12)
     monkeypatch.setattr(shards, "CASES_PER_GROUP", 5)
-    out = make(tmp_path / "out", StoreSource([world]))
+    out = make(tmp_path / "out", StoreSource(world))
     files = sorted((out / "data" / "cross_subject").glob("*.parquet"))
     assert [file.name for file in files] == [f"test-0000{number}-of-00003.parquet" for number in range(3)]
     assert [pq.read_metadata(file).num_rows for file in files] == [12, 12, 6]

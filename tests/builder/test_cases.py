@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
-from seesaw_cf.builder_scripts.make.edits import Edit
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.cases import cross_subject, holders
+from seesaw_cf.builder_scripts.edits import Edit
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.records import cases_to_table, flag_cases, groups, table_to_cases
 from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.relations import PAIRS, RELATIONS, TEMPLATES, templates

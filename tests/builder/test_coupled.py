@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.dataset.build import build_coupled
-from seesaw_cf.builder_scripts.make.coupled import Coupled, couple, coupled_bounds, prompt, prompt_properties
-from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.build import couples_of
+from seesaw_cf.builder_scripts.coupled import Claims, Coupled, couple
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.tables import prompt, prompt_properties
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
@@ -63,7 +63,7 @@ ZSRE = {
 def run(tmp_path: Path) -> Callable[..., tuple[list[Coupled], dict[str, int]]]:
     def go(*records: object, world: str = WORLD) -> tuple[list[Coupled], dict[str, int]]:
         (tmp_path / "world.ttl").write_text(world, encoding="utf-8")
-        source = StoreSource([tmp_path / "world.ttl"])
+        source = StoreSource(tmp_path / "world.ttl")
         facts = Facts(source, BuildOptions())
         found, skipped = couple(facts, Claims(source, facts), cases(tmp_path, *records))
         return found, dict(skipped)
@@ -187,26 +187,6 @@ def test_entities_that_link_to_themselves_or_in_a_circle(
     assert row.subject.truths["P276"] == ["Q2", "Q243", "Q90"]
 
 
-def test_dry_run_counts_the_queries_of_couples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
-    records = tmp_path / "counterfact.json"
-    records.write_text(json.dumps([COUNTERFACT]), encoding="utf-8")
-    options = [
-        "--source",
-        str(tmp_path / "world.ttl"),
-        "--cache",
-        str(tmp_path / "cache"),
-        "--coupled",
-        str(records),
-        "--coupled-only",
-    ]
-    assert main(["build", "--dry-run", *options]) == 0
-    assert "| related entities | 1 |" in capsys.readouterr().out
-    assert main(["build", "--out", str(tmp_path / "out"), *options]) == 0
-    asked = int(capsys.readouterr().out.split(" queries asked")[0].split()[-1])
-    assert 0 < asked <= sum(coupled_bounds(read_seeds([records])).values())
-
-
 def test_every_file_of_edits_has_its_digest(tmp_path: Path) -> None:
     (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
     files = [tmp_path / name / "records.json" for name in ("one", "two")]
@@ -270,7 +250,7 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
 
 def test_nothing_coupled_at_all_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "world.ttl").write_text(PREFIXES, encoding="utf-8")
-    source = StoreSource([tmp_path / "world.ttl"])
+    source = StoreSource(tmp_path / "world.ttl")
     facts = Facts(source, BuildOptions())
     with pytest.raises(RecordError, match=r"no coupled edits: of 1 records none has a related entity"):
-        build_coupled(tmp_path / "out", facts, Claims(source, facts), cases(tmp_path, COUNTERFACT), "here")
+        couples_of(source, facts, cases(tmp_path, COUNTERFACT))

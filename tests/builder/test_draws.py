@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.dataset.build import About, Edits, build, choose_edits
-from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
-from seesaw_cf.builder_scripts.make.cross_property import cross_property
-from seesaw_cf.builder_scripts.make.edits import Edit, generate
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import render
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, batches, entity_iri
+from seesaw_cf.builder_scripts.cases import cross_property, cross_subject, holders
+from seesaw_cf.builder_scripts.dataset import About, Edits, build, choose_edits
+from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.embedded import render
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, RecordedPerson
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource, batches
+from seesaw_cf.builder_scripts.sparql import SourceError, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables
@@ -43,7 +42,7 @@ def lines() -> list[str]:
 def stored(folder: Path, lines: Sequence[str]) -> StoreSource:
     file = folder / "facts.nt"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return StoreSource([file])
+    return StoreSource(file)
 
 
 def cases_of(source: Source, options: BuildOptions = TINY) -> list[Case]:

@@ -12,9 +12,9 @@ from time import time
 
 import pytest
 
-from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Parameter, SourceError, StoreSource, query
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.sources import CachedSource, StoreSource
+from seesaw_cf.builder_scripts.sparql import Parameter, SourceError, query
 from seesaw_cf.errors import RecordError, StorageError
 from tests.fakes import slowly
 

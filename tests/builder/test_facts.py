@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.sample.facts import curated, read_tsv, render
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource, entity_iri
+from seesaw_cf.builder_scripts.embedded import curated, read_tsv, render
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 from tests.builder.embedded import small_tables
 
@@ -54,11 +55,11 @@ def test_quotes_and_backslashes_survive(tmp_path: Path) -> None:
     row = PEOPLE[0] | {"name": odd}
     file = tmp_path / "odd.nt"
     file.write_text(render([row], ENTITIES), encoding="utf-8")
-    assert odd in StoreSource([file]).select("labels", entities=[_id(row)], language="en")[0]["label"]
+    assert odd in StoreSource(file).select("labels", entities=[_id(row)], language="en")[0]["label"]
 
 
 def _id(row: dict[str, str]) -> str:
-    from seesaw_cf.builder_scripts.sample.facts import full_id
+    from seesaw_cf.builder_scripts.embedded import full_id
 
     return full_id(row["iri"])
 
@@ -90,8 +91,10 @@ def test_links_are_seen_from_both_sides_and_wrong_ones_are_refused() -> None:
 
 
 def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match="No such file"):
         read_tsv(tmp_path / "none.tsv")
+    (tmp_path / "marked.tsv").write_text("name\tcountry\nNA\tNone\n", encoding="utf-8-sig")
+    assert read_tsv(tmp_path / "marked.tsv") == [{"name": "NA", "country": "None"}], "a mark is no letter of a name"
     ragged = tmp_path / "ragged.tsv"
     ragged.write_text("a\tb\n1\t2\n3\n", encoding="utf-8")
     with pytest.raises(RecordError, match=r"ragged\.tsv, line 3: 1 cells, expected 2"):

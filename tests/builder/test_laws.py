@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.make.cases import paraphrases
-from seesaw_cf.builder_scripts.options import BuildOptions, paper
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, batches
+from seesaw_cf.builder_scripts.cases import paraphrases
+from seesaw_cf.builder_scripts.jobs import BuildOptions, paper
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, batches
+from seesaw_cf.builder_scripts.sparql import SourceError
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, templates
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts.dataset.build import build, choose_edits
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source import draws
-from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
-from seesaw_cf.builder_scripts.tag.graph import GraphSource
+from seesaw_cf.builder_scripts import draws
+from seesaw_cf.builder_scripts.dataset import build, choose_edits
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, Facts
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout
+from seesaw_cf.builder_scripts.tag_people import PeopleSource
 from seesaw_cf.cli import main
 from seesaw_cf.records.relations import RELATIONS
 
@@ -60,7 +60,7 @@ def make(out: Path, source: Source) -> tuple[dict[str, bytes], dict[str, Counter
 
 @pytest.fixture(scope="module")
 def whole(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    files, ways = make(tmp_path_factory.mktemp("whole"), StoreSource([world]))
+    files, ways = make(tmp_path_factory.mktemp("whole"), StoreSource(world))
     assert {way for counts in ways.values() for way in counts} == {"whole"}
     return files
 
@@ -82,7 +82,7 @@ def test_slices_give_the_same_people_and_nobody_is_asked_to_sort_all(
 @pytest.fixture(scope="module")
 def women(world: Path) -> tuple[str, str, str]:
     """The women of the country that most people are citizens of."""
-    return "P27", StoreSource([world]).select("values", property="P27", limit=1)[0]["value"].split("/")[-1], FEMALE
+    return "P27", StoreSource(world).select("values", property="P27", limit=1)[0]["value"].split("/")[-1], FEMALE
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_ranges_that_get_too_wide_get_narrow_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The number of people of the endpoint is unknown, and what it can do is found out."""
-    expected = Facts(StoreSource([world]), FEW).holders(*women)
+    expected = Facts(StoreSource(world), FEW).holders(*women)
     monkeypatch.setattr(draws, "SLICES", 400)
 
     def wide(query: str) -> str:
@@ -151,26 +151,26 @@ def test_a_reply_that_is_not_whole_is_asked_again_about_fewer(
     world: Path, world_server: str, tmp_path: Path, how: str, most: int
 ) -> None:
     """Never taken as whole, never kept: the answer is that of a server without the limit."""
-    ids = [person.id for person in Facts(StoreSource([world]), FEW).everyone()][:150]
-    expected = GraphSource("whole", StoreSource([world])).people(ids)
+    ids = [person.id for person in Facts(StoreSource(world), FEW).everyone()][:150]
+    expected = PeopleSource("whole", StoreSource(world)).people(ids)
     with FaultProxy(world_server, ends=lambda query: f"part:{most} {how}") as proxy:
         source = limited(proxy, tmp_path)
-        found = GraphSource("part", source).people(ids)
+        found = PeopleSource("part", source).people(ids)
     strip = {id: record.person for id, record in expected.items()}
     assert {id: record.person for id, record in found.items()} == strip
     kept = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.rglob("*.json")]
     assert sum(one.get("timed_out", False) for one in kept) == len(kept) - len(list(tmp_path.rglob("*.gz"))) > 0
-    assert GraphSource("part", limited(proxy, tmp_path, offline=True)).people(ids) == found
+    assert PeopleSource("part", limited(proxy, tmp_path, offline=True)).people(ids) == found
 
 
 @pytest.mark.parametrize("how", ["206", "state", "most", "cut"])
 def test_a_part_about_one_person_is_an_error(world: Path, world_server: str, tmp_path: Path, how: str) -> None:
-    ids = [person.id for person in Facts(StoreSource([world]), FEW).everyone()][:3]
+    ids = [person.id for person in Facts(StoreSource(world), FEW).everyone()][:3]
     with (
         FaultProxy(world_server, ends=lambda query: f"part:1 {how}") as proxy,
         pytest.raises(SourceError, match=r"did not finish any form .* the last was about one"),
     ):
-        GraphSource("part", limited(proxy, tmp_path)).people(ids)
+        PeopleSource("part", limited(proxy, tmp_path)).people(ids)
     assert not list(tmp_path.rglob("*.gz"))
 
 

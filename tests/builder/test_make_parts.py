@@ -7,28 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.make.cases import candidates, demographics, generation_prompts
-from seesaw_cf.builder_scripts.make.coupled import (
-    COUPLED,
-    RELATED,
-    WORDINGS,
+from seesaw_cf.builder_scripts.cases import generation_prompts
+from seesaw_cf.builder_scripts.coupled import (
+    Claims,
     Profile,
-    coupled_bounds,
     edits_of,
-    prompt,
-    prompt_properties,
 )
-from seesaw_cf.builder_scripts.make.edits import ATTRIBUTES, listed_values
-from seesaw_cf.builder_scripts.make.zsre import asked_relation, rewrites
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.options import paper as paper_rules
-from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims
-from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
-from seesaw_cf.builder_scripts.source.sources import OWN, StoreSource
+from seesaw_cf.builder_scripts.edits import ATTRIBUTES, listed_values
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.jobs import paper as paper_rules
+from seesaw_cf.builder_scripts.people import FEMALE, Facts
+from seesaw_cf.builder_scripts.seeds import asked_relation, rewrites
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import OWN
+from seesaw_cf.builder_scripts.tables import COUPLED, WORDINGS, candidates, demographics, prompt, prompt_properties
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
 from seesaw_cf.records.open_ended import OPEN_ENDED, open_ended
@@ -54,22 +50,6 @@ def test_a_zsre_record_is_two_edits_and_others_are_one() -> None:
     assert counter[0].request.target_true == counter[2] == Entity(None, "French")
     for alt in (None, "", "  ", "French", " French"):
         assert [kind for _, kind, _ in edits_of([zsre("French", alt)])] == ["factual"]
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 120), st.booleans())
-def test_bounds_of_coupled_queries_by_hand(number: int, same: bool) -> None:
-    """One name of a subject and one of an answer per record, or the same for all; batches are rounded up."""
-    cases = [
-        Case(n, replace(REQUEST, subject="Ann" if same else f"Ann {n}", target_true=Entity(f"Q{n}", "x")))
-        for n in range(number)
-    ]
-    names = (2 if same else number + 1) if number else 0
-    bounds = list(coupled_bounds(cases).values())
-    assert bounds[0] == -(-names // NAMES)
-    assert bounds[1] == number
-    assert bounds[2] == -(-(RELATED * names + (RELATED + 1) * number) // ENTITIES) + 1
-    assert bounds[3] == -(-80 * number // 200)
 
 
 HOW = st.sampled_from(["other", "target", "shared", None])
@@ -102,7 +82,7 @@ def test_claims_are_asked_once_and_excluded_properties_left_out(tmp_path: Path) 
     (excluded, *_) = groups.table("excluded_properties")
     lines = f'wd:Q1 wdt:P27 wd:Q3, wd:Q2 ; wdt:{excluded} wd:Q9 ; wdt:P569 "1900-01-01T00:00:00Z"^^xsd:dateTime .\n'
     (tmp_path / "a.ttl").write_text(PREFIXES + lines, encoding="utf-8")
-    source = StoreSource([tmp_path / "a.ttl"])
+    source = StoreSource(tmp_path / "a.ttl")
     claims = Claims(source, Facts(source, BuildOptions()))
     assert claims.of(["Q1", "Q8"]) == {"Q1": {"P27": ["Q2", "Q3"]}, "Q8": {}}
     assert claims.of(iter(["Q8"])) == {"Q8": {}}

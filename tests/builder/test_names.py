@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.make.cases import attribute_prompt, cross_subject, edit_case
-from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, generate
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource, entity_iri, query
+from seesaw_cf.builder_scripts.cases import attribute_prompt, cross_subject, edit_case
+from seesaw_cf.builder_scripts.coupled import Claims
+from seesaw_cf.builder_scripts.edits import Edit, attribute_set, generate
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import entity_iri, query
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import cases_to_table, groups, table_to_cases
 from seesaw_cf.records.relations import templates
@@ -70,7 +71,7 @@ def test_a_looked_up_name_is_found_or_is_not_asked_for(tmp_path_factory: pytest.
     lines = [(entity_iri("Q7"), LABEL, f'"{escaped}"@en'), (entity_iri("Q8"), LABEL, '"somebody else"@en'),
              *((entity_iri(id), entity_iri("P31"), f"<{entity_iri('Q5')}>") for id in ("Q7", "Q8"))]  # fmt: skip
     file.write_text("".join(f"<{s}> <{p}> {o} .\n" for s, p, o in lines), encoding="utf-8")
-    source = StoreSource([file])
+    source = StoreSource(file)
     facts = Facts(source, BuildOptions())
     sendable = name.isprintable() and bool(name.strip()) and "\\" not in name
     expected = {name: ["Q7"] if sendable else []}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from seesaw_cf.builder_scripts.make.cases import cross_subject
-from seesaw_cf.builder_scripts.make.edits import Edit
-from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts
+from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.coupled import Claims
+from seesaw_cf.builder_scripts.edits import Edit
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, MARGIN, Facts
 
 PERSON = """
 wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:Q6581072 ; wdt:P27 wd:Q30, wd:Q183 ; wdt:P172 wd:Q49085, wd:Q7325 ;

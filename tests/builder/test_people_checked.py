@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import sample_checks as checks
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, origins, read_tsv
+from seesaw_cf.builder_scripts.embedded import COLUMNS, FOLDER, origins, read_tsv
 from seesaw_cf.errors import StorageError
 from seesaw_cf.records.groups import RACES, REGIONS
 from tests.builder.embedded import AREAS
 
 RELEASED = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
-PEOPLE = read_tsv(SAMPLE / "people.tsv")
+PEOPLE = read_tsv(FOLDER / "people.tsv")
 LARGE = PEOPLE[320:]  # the first ones, of the earliest sample, have other origins too
-ENTITIES = {(row["kind"], row["label"]): row for row in read_tsv(SAMPLE / "entities.tsv")}
+ENTITIES = {(row["kind"], row["label"]): row for row in read_tsv(FOLDER / "entities.tsv")}
 SETTLED = read_tsv(checks.SETTLED)
 CURATED = "curated from general encyclopaedic knowledge, 2026"
 

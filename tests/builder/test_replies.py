@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, rows
-from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import SourceError, rows
+from seesaw_cf.errors import SeesawError
 
 from .conftest import PREFIXES
 
@@ -162,10 +162,9 @@ def test_a_store_is_known_by_what_is_in_its_files_not_by_their_names(tmp_path: P
     texts = {"a.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "b.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "c.ttl": "wd:Q1 wdt:P27 wd:Q3 ."}
     for name, text in texts.items():
         (tmp_path / name).write_text(PREFIXES + text, encoding="utf-8")
-    a, b, c = (StoreSource([tmp_path / name]).identity for name in texts)
+    a, b, c = (StoreSource(tmp_path / name).identity for name in texts)
     assert a == b != c
     assert a.startswith("store:sha256:")
-    assert StoreSource([tmp_path / "a.ttl", tmp_path / "c.ttl"]).identity not in (a, c)
 
 
 def test_a_query_that_is_no_sparql_is_refused_with_its_text(store: StoreSource) -> None:
@@ -173,13 +172,7 @@ def test_a_query_that_is_no_sparql_is_refused_with_its_text(store: StoreSource) 
         store.ask("SELECT nonsense")
 
 
-def test_files_and_a_store_folder_at_once_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.ttl").write_text(PREFIXES, encoding="utf-8")
-    with pytest.raises(RecordError, match=r"files and a store folder were given, expected one of them"):
-        StoreSource([tmp_path / "a.ttl"], store=tmp_path / "store")
-
-
 def test_a_file_that_is_no_rdf_by_its_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_text("x", encoding="utf-8")
-    with pytest.raises(SeesawError, match=r"a\.docx: not valid RDF .*leave the file out"):
-        StoreSource([tmp_path / "a.docx"])
+    with pytest.raises(SeesawError, match=r"a\.docx: not valid RDF .*correct the line"):
+        StoreSource(tmp_path / "a.docx")

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.sample_checks import TABLES
-from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.sample.build import QUESTIONS
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
+from seesaw_cf.builder_scripts.dataset import CONFIGS
+from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.records import groups, sample, table_to_cases
 from seesaw_cf.records.relations import RELATIONS
@@ -109,13 +108,13 @@ def test_cases_can_be_read_back_as_cases() -> None:
 
 
 def test_packaged_tables_hold_the_samples_entities() -> None:
-    for row in read_tsv(SAMPLE / "entities.tsv"):
+    for row in read_tsv(FOLDER / "entities.tsv"):
         if row["kind"] in TABLES:
             assert full_id(row["iri"]) in groups.table(TABLES[row["kind"]]), row
 
 
 def test_the_samples_own_view_of_groups_and_areas_agrees_with_the_tables() -> None:
-    for row in read_tsv(SAMPLE / "entities.tsv"):
+    for row in read_tsv(FOLDER / "entities.tsv"):
         id = full_id(row["iri"])
         if row["kind"] == "ethnic_group":
             assert groups.tags([id]) == tuple(tuple(sorted(groups.values(row[name]))) for name in ("race", "region"))
@@ -139,9 +138,9 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
     path = sample.path() / "data" / "coupled_counterfact" / "test-00000-of-00001.parquet"
     assert path.stat().st_size < 100_000
     rows = pq.read_table(path).to_pylist()
-    names = {row["name"] for row in read_tsv(SAMPLE / "people.tsv")}
-    linked = {frozenset((row["name"], row["other"])) for row in read_tsv(SAMPLE / "links.tsv")}
-    genders = {row["name"]: row["gender"] for row in read_tsv(SAMPLE / "people.tsv")}
+    names = {row["name"] for row in read_tsv(FOLDER / "people.tsv")}
+    linked = {frozenset((row["name"], row["other"])) for row in read_tsv(FOLDER / "links.tsv")}
+    genders = {row["name"]: row["gender"] for row in read_tsv(FOLDER / "people.tsv")}
     edits = [(row["requested_rewrite"]["relation_id"], row["subject_entity"]["entity"]["str"]) for row in rows]
     counts = Counter((relation, genders[name]) for relation, name in edits)
     assert counts == dict.fromkeys(product(RELATIONS, ("female", "male")), 6)
@@ -178,8 +177,8 @@ def test_the_factual_setting_of_the_sample_corrects_what_a_model_said() -> None:
 
 
 def test_every_column_is_described_on_the_card() -> None:
-    from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
-    from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS
+    from seesaw_cf.builder_scripts.card import COLUMNS
+    from seesaw_cf.builder_scripts.tables import COUPLED_SCHEMAS
 
     text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
     schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}

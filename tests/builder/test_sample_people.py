@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.sample_checks import read_subjects
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, origins, read_tsv
+from seesaw_cf.builder_scripts.embedded import COLUMNS, FOLDER, origins, read_tsv
 from seesaw_cf.records.groups import AXES
 from tests.builder.embedded import AREAS, small_tables
 
@@ -18,7 +18,7 @@ REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "sees
 CONTINENTS = {"Africa", "Asia", "Europe", "North America", "Oceania", "South America"}
 PEOPLE, ROWS, _ = small_tables()
 ENTITIES = {(row["kind"], row["label"]): row for row in ROWS}
-TABLES = {"people": PEOPLE, "sample": read_tsv(SAMPLE / "people.tsv")}
+TABLES = {"people": PEOPLE, "sample": read_tsv(FOLDER / "people.tsv")}
 
 
 def cells(row: dict[str, str], column: str) -> list[str]:

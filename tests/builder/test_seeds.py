@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts.dataset.build import query_bounds
-from seesaw_cf.builder_scripts.make.cases import cross_subject
-from seesaw_cf.builder_scripts.make.seeds import read_seeds, seed_edits
-from seesaw_cf.builder_scripts.make.zsre import asked_relation
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.seeds import asked_relation, read_seeds, seed_edits
+from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, EditRequest, Entity
@@ -34,7 +32,7 @@ def test_records_that_make_no_edit_are_counted(world: Path, tmp_path: Path) -> N
     odd[1]["requested_rewrite"]["relation_id"] = "P413"
     file = tmp_path / "odd.json"
     file.write_text(json.dumps(odd), encoding="utf-8")
-    edits, skipped = seed_edits(Facts(StoreSource([world]), FEW), read_seeds([file]))
+    edits, skipped = seed_edits(Facts(StoreSource(world), FEW), read_seeds([file]))
     assert edits == []
     assert skipped == {"no human of that name": 2, "relation P413": 1}
 
@@ -67,7 +65,7 @@ def test_zsre_questions_about_the_relations_seed_edits(world: Path, edits_file: 
     file = tmp_path / "zsre.json"
     file.write_text(json.dumps(ZSRE), encoding="utf-8")
     seeds = read_seeds([edits_file, file])
-    facts = Facts(StoreSource([world]), FEW)
+    facts = Facts(StoreSource(world), FEW)
     edits, skipped = seed_edits(facts, seeds)
     first, second = (edit for edit in edits if edit.case_id is None)
     assert (first.true, first.new, first.names) == ("Q150", "Q1860", ("French", "English"))
@@ -83,7 +81,6 @@ def test_zsre_questions_about_the_relations_seed_edits(world: Path, edits_file: 
     assert cases[3].request.text == "What is the native language of Danielle Example?"
     assert all(row.text.endswith((" is", " was")) for case in cases[3:] for row in case.attribute_prompts)
     assert cases[3].attribute_prompts
-    assert query_bounds(FEW, seeds)["names of edited people"] > 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.source.sources import OWN, QUERIES, Parameter, StoreSource, entity_id, entity_iri, query
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import OWN, QUERIES, Parameter, entity_id, entity_iri, query
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 
 HOLDERS: dict[str, Parameter] = {
@@ -110,7 +111,7 @@ def test_labels_prefer_the_language_asked(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    rows = StoreSource([file]).select("labels", entities=["Q1", "Q2"], language="en")
+    rows = StoreSource(file).select("labels", entities=["Q1", "Q2"], language="en")
     assert [(entity_id(row["entity"]), row["label"], row["language"]) for row in rows] == [
         ("Q1", "Moscow", "en"),
         ("Q2", "Ada", "mul"),
@@ -121,11 +122,11 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     broken = tmp_path / "broken.nt"
     broken.write_text("<http://x.org/a> <http://x.org/b> .\n", encoding="utf-8")
     with pytest.raises(RecordError, match=r"broken\.nt: not valid RDF"):
-        StoreSource([broken])
-    with pytest.raises(StorageError, match=r"none\.nt: cannot be read"):
-        StoreSource([tmp_path / "none.nt"])
-    with pytest.raises(StorageError, match="no readable store"):
-        StoreSource(store=tmp_path / "nowhere")
+        StoreSource(broken)
+    with pytest.raises(StorageError, match=r"none\.nt: no readable RDF file"):
+        StoreSource(tmp_path / "none.nt")
+    with pytest.raises(StorageError, match="no readable RDF file or store"):
+        StoreSource(tmp_path)
 
 
 def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSource) -> None:
@@ -136,7 +137,7 @@ def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSou
     disk.bulk_load(path=str(write_small(tmp_path / "small.nt")))
     disk.flush()
     del disk
-    opened = StoreSource(store=tmp_path / "db")
+    opened = StoreSource(tmp_path / "db")
     assert opened.select("holders", **HOLDERS) == store.select("holders", **HOLDERS)
 
 
@@ -146,8 +147,8 @@ def test_the_package_imports_without_the_store(tmp_path: Path) -> None:
 
     code = (
         "import sys; sys.modules['pyoxigraph'] = None\n"
-        "from seesaw_cf.builder_scripts.source.sources import StoreSource\n"
-        "try: StoreSource()\n"
+        "from seesaw_cf.builder_scripts.sources import StoreSource\n"
+        "try: StoreSource('a.nt')\n"
         "except Exception as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)

@@ -13,13 +13,22 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import Template
 
-from seesaw_cf.builder_scripts.dataset.build import write_cases, write_rows
-from seesaw_cf.builder_scripts.dataset.card import card_body, published_card, size_category
-from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section, type_name
-from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
-from seesaw_cf.builder_scripts.make.cases import CANDIDATES, DEMOGRAPHICS
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
+from seesaw_cf.builder_scripts.card import (
+    CARD,
+    COLUMNS,
+    card_texts,
+    columns_section,
+    published_card,
+    type_name,
+)
+from seesaw_cf.builder_scripts.dataset import size_category, write_cases, write_rows
+from seesaw_cf.builder_scripts.jobs import SAMPLE_OPTIONS
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import Source
+from seesaw_cf.builder_scripts.statistics import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.builder_scripts.tables import CANDIDATES, DEMOGRAPHICS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups, read_cases, sample
 from seesaw_cf.records.relations import RELATIONS
@@ -205,6 +214,15 @@ def test_people_by_group_and_gender_with_several_of_both() -> None:
     ]  # fmt: skip
 
 
+class Nobody(Source):
+    """A source that is not asked."""
+
+    identity = "nobody"
+
+    def ask(self, text: str) -> bytes:
+        raise AssertionError(text)
+
+
 @pytest.fixture(scope="module")
 def embedded() -> dict[str, pa.Table]:
     return {name: pq.read_table(sample.path() / "data" / name) for name in sample.configs()}
@@ -241,7 +259,8 @@ def test_the_card_is_made_again_from_the_files_alone(embedded: dict[str, pa.Tabl
             statistics.add(case)
     tables = {name: table for name, table in embedded.items() if not name.startswith("cross_")}
     words = {"intro": "INTRO {people}", "making": "MAKING", "limits": "LIMITS"}
-    body = card_body(statistics, tables, SAMPLE_OPTIONS, words, {})
+    texts = card_texts(statistics, tables, Facts(Nobody(), SAMPLE_OPTIONS), words, {})
+    body = Template(CARD).render(**texts)
     counts = body[body.index("## Counts") : body.index("## How it was made")]
     assert counts in card
     assert f"INTRO {embedded['demographics'].num_rows:,}" in body
@@ -302,8 +321,8 @@ def test_cases_in_shards_are_the_cases(
     folder = tmp_path_factory.mktemp("shards")
     cases = [replace(CASE, case_id=number) for number in range(count)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seesaw_cf.builder_scripts.dataset.build.CASES_PER_SHARD", per_shard)
-        patch.setattr("seesaw_cf.builder_scripts.dataset.build.CASES_PER_GROUP", per_group)
+        patch.setattr("seesaw_cf.builder_scripts.dataset.CASES_PER_SHARD", per_shard)
+        patch.setattr("seesaw_cf.builder_scripts.dataset.CASES_PER_GROUP", per_group)
         write_cases(folder, "c", iter(cases), count)
     files = sorted((folder / "data" / "c").iterdir())
     assert len(files) == max(1, -(-count // per_shard))

@@ -12,16 +12,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
-from seesaw_cf.builder_scripts.source.sources import StoreSource
-from seesaw_cf.builder_scripts.tag.ask import LISTED, TAGS, merged
-from seesaw_cf.builder_scripts.tag.attach import paper_candidates
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.tag_people import BY_NAME, NAMESAKES, TAGS, paper_candidates
 from seesaw_cf.cli import main
-from seesaw_cf.records import groups, load_cases, read_cases, sample, write_config
+from seesaw_cf.records import groups, load_cases, read_cases, write_config
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.texts.records import read_records as read_longform
-from seesaw_cf.types import Case, Entity
+from seesaw_cf.types import Case
 
 from .conftest import PREFIXES, serve
 from .fault_proxy import FaultProxy
@@ -101,17 +100,16 @@ Tag = Callable[..., tuple[int, Path]]
 def tag(tmp_path: Path) -> Tag:
     """Runs the command with a cache of its own; gives its exit code and the folder."""
 
-    def run(records: Path | list[Path], *sources: str | Path, out: str = "tagged", more: tuple[str, ...] = ()) -> Any:
-        given = [word for source in sources for word in ("--from", str(source))]
+    def run(records: Path | list[Path], source: str | Path, out: str = "tagged") -> Any:
         files = [str(file) for file in (records if isinstance(records, list) else [records])]
         kept = ["--cache", str(tmp_path / "replies"), "--out", str(tmp_path / out)]
-        return main(["tag", *files, *given, *kept, *more]), tmp_path / out
+        return main(["tag", *files, "--source", str(source), *kept]), tmp_path / out
 
     return run
 
 
 def numbers(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "tags.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((folder / "tags.json").read_text(encoding="utf-8"))["coverage"]
     return found
 
 
@@ -122,7 +120,7 @@ def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag
     before, after = read_cases(pairs), load_cases(str(out), "P27_P101")
     named = WORLD + "".join(f'wd:{id} rdfs:label "Person {id}"@en .\n' for id in PEOPLE)
     turtle.with_name("named.ttl").write_text(named, encoding="utf-8")
-    built = {p.id: p for p in Facts(StoreSource([turtle.with_name("named.ttl")]), _options()).people(PEOPLE)}
+    built = {p.id: p for p in Facts(StoreSource(turtle.with_name("named.ttl")), _options()).people(PEOPLE)}
     for old, new in zip(before, after, strict=True):
         for one, other in zip(old.attribute_prompts, new.attribute_prompts, strict=True):
             person = built[str(one.subject.id)]
@@ -134,7 +132,7 @@ def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag
 
 
 def _options() -> Any:
-    from seesaw_cf.builder_scripts.options import BuildOptions
+    from seesaw_cf.builder_scripts.jobs import BuildOptions
 
     return BuildOptions()
 
@@ -156,7 +154,7 @@ def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle:
         assert {(row.gender, row.sitelinks, row.subject.label) for row in case.effect_prompts} == {
             (("women",), 5, NAMES[number])
         }
-    assert numbers(out)["pairs"]["by_reason"] == {"gold": 4}
+    assert numbers(out)["pairs"] == {"gold": 4, BY_NAME: 4, NAMESAKES: 0}
     rows = read_longform(str(out), ["open_ended"])["open_ended"]
     assert {(row["case_id"], row["subject_id"]) for row in rows} == {
         (case.case_id, case.extra["subject_id"]) for case in load_cases(str(out), "P27_P101")
@@ -171,14 +169,12 @@ def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, 
         known = {row.subject.id for row in rows if getattr(row, name) not in ((), None)}
         every = {row.subject.id for row in rows if row.subject.id in PEOPLE}
         counted = found["tags"][name]
-        assert counted["people"] == len(every) == 450
-        assert counted["found"] == len(known & every)
-        assert counted["unknown"] == 450 - counted["found"]
-        assert counted["conflicts"] == 0
-        assert counted["prompts"] == len(rows)
-        assert counted["prompts_found"] == sum(getattr(row, name) not in ((), None) for row in rows)
-    assert found["people"]["found"] == 449
-    assert found["tags"]["race"]["unknown"] > 1
+        assert found["people"] == len(every) == 450
+        assert counted["people"] == len(known & every)
+        assert found["prompts"] == len(rows)
+        assert counted["prompts"] == sum(getattr(row, name) not in ((), None) for row in rows)
+    assert found["found"] == 449
+    assert found["tags"]["race"]["people"] < 449
     for shown in (capsys.readouterr().out, (out / "README.md").read_text(encoding="utf-8")):
         assert "people world.ttl knows 449; nothing is recorded about 1" in " ".join(shown.split())
     assert "seesaw-cf audit --data" not in (out / "README.md").read_text(encoding="utf-8")
@@ -217,35 +213,6 @@ def test_queries_are_bounded_and_a_broken_off_job_goes_on(pairs: Path, tag: Tag,
     assert [(out / name).read_bytes() for name in same] == [(again / name).read_bytes() for name in same]
 
 
-def test_sources_that_differ_are_both_kept_and_counted(tmp_path: Path, tag: Tag, capsys: Any) -> None:
-    one, other = tmp_path / "one.ttl", tmp_path / "other.ttl"
-    born = 'wdt:P569 "1950-01-01"^^xsd:date'
-    one.write_text(
-        f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} ; wdt:P172 wd:Q49085 ; {born} ; wikibase:sitelinks 3 .\n"
-        f"wd:Q2 wdt:P21 wd:{WOMEN} .\n" + edited("Q9", "Ann Ash")
-    )
-    other.write_text(
-        f"{PREFIXES}wd:Q1 wdt:P21 wd:{WOMEN} ; wdt:P172 wd:Q7325 ; wikibase:sitelinks 4 ;\n"
-        f"wdt:P570 _:unknown . wd:Q2 wdt:P21 wd:{WOMEN} .\n" + edited("Q9", "Ann Ash", field="Q395")
-    )
-    code, out = tag(write_pairs(tmp_path, [pair_record(1, "Ann Ash", ["Q1", "Q2"])]), one, other)
-    assert code == 0
-    (case,) = load_cases(str(out), "P27_P101")
-    row = case.attribute_prompts[0]
-    assert (row.gender, row.race, row.region) == (("men", "women"), ("Black", "Jewish"), ("North America",))
-    assert (row.living, row.sitelinks) == (False, 3), "a recorded death outweighs that none is recorded"
-    found = numbers(out)
-    assert {name: rows["conflicts"] for name, rows in found["tags"].items()} == {
-        "gender": 1, "race": 1, "region": 0, "living": 1, "sitelinks": 1,
-    }  # fmt: skip
-    assert set(case.gold) == {"physics", "mathematics"}
-    assert found["pairs"]["conflicts"] == 1
-    assert "Sources differ" in capsys.readouterr().out
-    facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
-    said = {(row["source"], row["value"]) for row in facts if (row["person"], row["property"]) == ("Q1", "P21")}
-    assert said == {("one.ttl", MEN), ("other.ttl", WOMEN)}
-
-
 def test_merged_and_deleted_identifiers_are_followed_and_counted(tmp_path: Path, tag: Tag, capsys: Any) -> None:
     """Q1 was merged into Q2 and that into Q3; Q4 is gone; Q5 and Q6 lead to each other."""
     world = tmp_path / "world.ttl"
@@ -259,7 +226,7 @@ def test_merged_and_deleted_identifiers_are_followed_and_counted(tmp_path: Path,
     assert [(row.subject.id, row.gender) for row in rows] == [
         ("Q1", ("men",)), ("Q3", ("men",)), ("Q4", ()), ("Q5", ()),
     ]  # fmt: skip
-    people = numbers(out)["people"]
+    people = numbers(out)
     assert (people["people"], people["found"], people["merged"]) == (4, 2, 1)
     facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
     assert {(row["person"], row["entity"]) for row in facts if row["property"] == "P21"} >= {("Q1", "Q3"), ("Q3", "Q3")}
@@ -286,16 +253,16 @@ def test_an_edited_person_is_who_holds_the_edited_fact(tmp_path: Path, tag: Tag)
         (0, ("physics",)), (7, ("mathematics",)),
     ]  # fmt: skip
     assert all(bool(case.candidates) == bool(case.effect_prompts) == bool(case.gold) for case in cases.values())
-    pairs = numbers(out)["pairs"]
-    assert pairs["by_reason"] == {
+    assert numbers(out)["pairs"] == {
         "gold": 2,
         "edited person: nobody of that name holds the edited fact": 1,
         "edited person: several of that name hold the edited fact and are as well known": 1,
         "no value of P101 recorded that is one of the papers' answers": 1,
         "edited person: no human found": 1,
         "edited person: nothing recorded": 1,
+        BY_NAME: 2,
+        NAMESAKES: 1,
     }
-    assert (pairs["records"], pairs["with_gold"], pairs["found_by_name"], pairs["with_namesakes"]) == (7, 2, 2, 1)
 
 
 def stripped(case: Case) -> Case:
@@ -315,11 +282,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["sample", "demographics"])
-def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag, source: str) -> None:
-    """From the facts that it was built of, and from the table of people that was built with it."""
-    table = sample.path() / "data" / "demographics" / "test-00000-of-00001.parquet"
-    code, out = tag(bare, source if source == "sample" else table)
+def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag) -> None:
+    """From the facts that it was built of."""
+    code, out = tag(bare, "sample")
     assert code == 0
     for old, new in zip(load_cases("sample", "cross_subject"), load_cases(str(out), "cross_subject"), strict=True):
         assert new == old
@@ -345,22 +310,9 @@ def test_tagging_again_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path, 
             wanted = rows[row.subject.id]
             assert set(wanted.race) <= set(row.race)
             assert row.gender == (wanted.gender or ("men",))
-    assert numbers(twice)["pairs"]["by_reason"] == {"had gold": 4}
+    assert numbers(twice)["pairs"] == {"had gold": 4}
     with pytest.raises(LookupError):
         load_cases(str(twice), "nothing")
-
-
-def test_merging_is_the_union_whatever_the_order() -> None:
-    people = [
-        RecordedPerson(Entity("Q1", ""), {"P27": ("Q1",)}, ("men",), ("white",), (), None, None),
-        RecordedPerson(Entity("Q1", ""), {"P27": ("Q2", "Q1")}, ("men",), (), ("Africa",), True, 4),
-        RecordedPerson(Entity("Q1", ""), {}, (), ("Black", "white"), ("Africa",), False, 4),
-    ]
-    one, differ = merged(people)
-    other, same = merged(people[::-1])
-    assert differ == same == {"P27", "race", "living"}
-    assert all(getattr(one, name) == getattr(other, name) for name in (*LISTED, "living", "sitelinks", "values"))
-    assert merged([people[0]])[1] == frozenset()
 
 
 @pytest.mark.slow(60)

@@ -6,22 +6,18 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.base.retrying import TryAgain
-from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import FEW, Source, SourceError, SourceTimeout, StoreSource
-from seesaw_cf.builder_scripts.tag.graph import GraphSource
-from seesaw_cf.builder_scripts.tag.table import TableSource
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.sources import FEW, CachedSource, Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout
+from seesaw_cf.builder_scripts.tag_people import PeopleSource
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError, UnknownNameError
 
 from .conftest import PREFIXES
 from .fault_proxy import FaultProxy
-from .test_tag import MEN, PEOPLE, RECORDS, WORLD, edited, pair_record, write_pairs
+from .test_tag import MEN, PEOPLE, RECORDS, WORLD, write_pairs
 
 
 @pytest.fixture
@@ -49,18 +45,14 @@ def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) 
 def test_a_source_that_knows_nobody_is_refused(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
     other = tmp_path / "other.ttl"
     other.write_text(f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n")
-    said = refused(capsys, tmp_path, pairs, "--from", world, "--from", other)
-    assert "other.ttl knows nobody: it was asked about 454 people (Q80000000, " in said
-    assert "or leave it out" in said
-    table = tmp_path / "people.parquet"
-    pq.write_table(pa.table({"id": ["Q1"], "race": [["white"]]}), table)
-    assert "people.parquet knows nobody" in refused(capsys, tmp_path, pairs, "--from", table)
+    said = refused(capsys, tmp_path, pairs, "--source", other)
+    assert "other.ttl knows nobody: it was asked about 450 people (Q90000000, " in said
 
 
 def test_records_without_anybody_are_refused(tmp_path: Path, world: Path, capsys: Any) -> None:
     file = tmp_path / "edits.json"
     file.write_text('[{"subject": "Ada", "prompt": "Ada was born in", "target_new": "Rome"}]')
-    said = refused(capsys, tmp_path, file, "--from", world)
+    said = refused(capsys, tmp_path, file, "--source", world)
     assert "none of the 1 records identifies anybody" in said
     assert "seesaw-cf build --edits" in said
 
@@ -69,64 +61,20 @@ def test_files_that_were_cut_off_are_named(pairs: Path, tmp_path: Path, world: P
     cut = tmp_path / "cut.nt"
     line = "<http://www.wikidata.org/entity/Q1> <http://www.wikidata.org/prop/direct/P21> <http://www.wiki"
     cut.write_text(line)
-    assert "cut.nt: not valid RDF (" in (said := refused(capsys, tmp_path, pairs, "--from", cut))
+    assert "cut.nt: not valid RDF (" in (said := refused(capsys, tmp_path, pairs, "--source", cut))
     assert "Take the file again if it was cut off" in said
-    whole = tmp_path / "whole.parquet"
-    pq.write_table(pa.table({"id": ["Q1"], "living": [True]}), whole)
-    half = tmp_path / "half.parquet"
-    half.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
-    assert "half.parquet: not a whole Parquet file" in refused(capsys, tmp_path, pairs, "--from", half)
     pairs.write_bytes(pairs.read_bytes()[:-400])
-    assert "seesaw_cf_P27_P101.json: not whole JSON" in refused(capsys, tmp_path, pairs, "--from", world)
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (
-            {"id": ["Q1"], "name": ["Ada"]},
-            "it has the columns ['id', 'name'], expected 'id' and at least one of gender",
-        ),
-        ({"label": ["Ada"], "race": [["white"]]}, "expected 'id' and at least one of gender"),
-        ({"id": ["Q1"], "race": ["white"]}, "a column is of another kind than in the config 'demographics'"),
-        ({"id": ["Q1", "Q1"], "living": [True, False]}, "row 1: id is 'Q1', expected an identifier that no other row"),
-        ({"id": [None], "living": [True]}, "row 0: id is None, expected"),
-    ],
-)
-def test_a_table_with_other_columns_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
-    file = tmp_path / "people.parquet"
-    pq.write_table(pa.table(columns), file)
-    with pytest.raises(RecordError) as error:
-        TableSource(file)
-    assert message in str(error.value)
-    assert str(file) in str(error.value)
-
-
-def test_groups_that_the_papers_do_not_have_are_refused_with_a_near_one(tmp_path: Path) -> None:
-    file = tmp_path / "people.parquet"
-    pq.write_table(pa.table({"id": ["Q1"], "race": [["black"]]}), file)
-    with pytest.raises(UnknownNameError, match=r"unknown race of .*row 0 \(Q1\) 'black'\. Did you mean 'Black'"):
-        TableSource(file)
+    assert "seesaw_cf_P27_P101.json: not whole JSON" in refused(capsys, tmp_path, pairs, "--source", world)
 
 
 def test_what_was_given_cannot_be_used(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
-    said = refused(capsys, tmp_path, pairs, "--from", world, "--from", world)
-    assert "world.ttl and world.ttl (2) are the same source, expected each once" in said
-    assert "--from 'nowhere.nt': no such file" in refused(capsys, tmp_path, pairs, "--from", "nowhere.nt")
-    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--from", world)
+    assert "source 'nowhere.nt': no such file" in refused(capsys, tmp_path, pairs, "--source", "nowhere.nt")
+    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--source", world)
     (tmp_path / "folder" / "data").mkdir(parents=True)
-    assert "no config in its data/ holds cases" in refused(capsys, tmp_path, tmp_path / "folder", "--from", world)
+    assert "no config in its data/ holds cases" in refused(capsys, tmp_path, tmp_path / "folder", "--source", world)
     taken = tmp_path / "tag_facts.json"
     taken.write_bytes(pairs.read_bytes())
-    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--from", world)
-    assert main(["tag", str(pairs), "--from", "wikidata"]) == 1
-    assert "no --out DIR was given" in capsys.readouterr().err
-
-
-def test_a_dry_run_counts_and_asks_nobody(pairs: Path, capsys: Any) -> None:
-    assert main(["tag", str(pairs), "--from", "http://127.0.0.1:9/query", "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "4 records about 450 identified people, and 4 edited people to find by name: about 9 queries" in said
+    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--source", world)
 
 
 class Slow(Source):
@@ -146,35 +94,26 @@ class Slow(Source):
 
 
 def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) -> None:
-    store = StoreSource([world])
+    store = StoreSource(world)
     slow = Slow(store, FEW)
-    found = GraphSource("slow", slow).people(PEOPLE)
-    assert found == GraphSource("quick", store).people(PEOPLE)
+    found = PeopleSource("slow", slow).people(PEOPLE)
+    assert found == PeopleSource("quick", store).people(PEOPLE)
     assert slow.sizes[0] == 200
     assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
 
 
 def test_what_was_not_finished_in_time_is_repeated_offline(world: Path, tmp_path: Path) -> None:
-    slow = Slow(StoreSource([world]), FEW)
-    found = GraphSource("slow", CachedSource(slow, tmp_path)).people(PEOPLE)
+    slow = Slow(StoreSource(world), FEW)
+    found = PeopleSource("slow", CachedSource(slow, tmp_path)).people(PEOPLE)
     asked = list(slow.sizes)
-    assert GraphSource("slow", CachedSource(slow, tmp_path, offline=True)).people(PEOPLE) == found
+    assert PeopleSource("slow", CachedSource(slow, tmp_path, offline=True)).people(PEOPLE) == found
     assert slow.sizes == asked
 
 
-def test_a_table_that_says_nothing_of_the_people_that_it_lists(pairs: Path, tmp_path: Path, capsys: Any) -> None:
-    table, out = tmp_path / "people.parquet", tmp_path / "tagged"
-    pq.write_table(pa.table({"id": PEOPLE[:2], "race": pa.array([None, []], pa.list_(pa.string()))}), table)
-    assert main(["tag", str(pairs), "--from", str(table), "--out", str(out)]) == 0
-    assert "people.parquet knows 2" in " ".join(capsys.readouterr().out.split())
-    (shard,) = out.glob("data/tag_facts/*.parquet")
-    assert pq.read_table(shard).num_rows == 0
-
-
 def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
-    slow = Slow(StoreSource([world]), 0)
+    slow = Slow(StoreSource(world), 0)
     with pytest.raises(SourceError, match=r"^slow did not finish any form .* about one of the people"):
-        GraphSource("slow", slow).people(PEOPLE)
+        PeopleSource("slow", slow).people(PEOPLE)
     assert slow.sizes == [200, 10, 1]
 
 
@@ -183,7 +122,7 @@ def test_an_endpoint_that_answers_504_to_everything_is_named(
     pairs: Path, tmp_path: Path, server: str, capsys: Any
 ) -> None:
     with FaultProxy(server, ends=lambda query: "504") as proxy:
-        said = refused(capsys, tmp_path, pairs, "--from", proxy.url, "--timeout", "5")
+        said = refused(capsys, tmp_path, pairs, "--source", proxy.url, "--timeout", "5")
     assert f"{proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the" in said
 
 
@@ -192,7 +131,7 @@ def test_an_endpoint_that_answers_504_to_everything_is_named(
 def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
-        said = refused(capsys, tmp_path, pairs, "--from", url, "--timeout", "2")
+        said = refused(capsys, tmp_path, pairs, "--source", url, "--timeout", "2")
     assert f"waiting for {url}, which has not answered yet: 2 s at the most" in caplog.text
     assert f"{url} is silent: in 2 s nothing came" in said
 
@@ -212,16 +151,3 @@ def test_a_server_that_says_it_took_too_long_is_believed(server: str) -> None:
         EndpointSource(proxy.url, RequestPolicy(attempts=3, pause=0.01), sleep=lambda _: None).ask("SELECT * {}")
     assert not isinstance(error.value, SourceTimeout)
     assert not isinstance(error.value, TryAgain)
-
-
-def test_one_source_is_asked_for_by_another_name(tmp_path: Path, capsys: Any) -> None:
-    """Two files of one name in two folders stay two sources."""
-    for name, field in (("a", "Q413"), ("b", "Q395")):
-        (tmp_path / name).mkdir()
-        text = f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n" + edited("Q9", "Ann Ash", field=field)
-        (tmp_path / name / "facts.ttl").write_text(text)
-    records = write_pairs(tmp_path, [pair_record(1, "Ann Ash", ["Q1"])])
-    sources = ["--from", str(tmp_path / "a" / "facts.ttl"), "--from", str(tmp_path / "b" / "facts.ttl")]
-    kept = ["--cache", str(tmp_path / "replies"), "--out", str(tmp_path / "tagged")]
-    assert main(["tag", str(records), *sources, *kept]) == 0
-    assert "facts.ttl knows 1, facts.ttl (2) knows 1" in " ".join(capsys.readouterr().out.split())

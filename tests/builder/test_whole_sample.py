@@ -9,34 +9,36 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
-from seesaw_cf.builder_scripts.sample.build import build_sample
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv
+from seesaw_cf.builder_scripts.build import run_build
+from seesaw_cf.builder_scripts.embedded import FOLDER, read_tsv
+from seesaw_cf.builder_scripts.jobs import SAMPLE_OPTIONS, BuildJob
 from seesaw_cf.records import groups, load_cases, sample
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.texts.records import read_records
 from tests.builder.embedded import check_embedded
 
-FOLDER = sample.path()
+DATA = sample.path()
 NAME = "test-00000-of-00001.parquet"
 
 
 @pytest.mark.slow(60)
 @pytest.mark.exhaustive
 def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
-    build_sample(tmp_path)
-    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    out = tmp_path / "out"
+    run_build(BuildJob(), out)
+    (out / "build.json").unlink()
+    files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
     assert len(files) == len(sample.configs()) + 1
-    check_embedded(tmp_path, files)
+    check_embedded(out, files)
     assert data_notes(load_cases("sample", "cross_subject")) == []
 
 
 def test_each_relation_has_eighty_edits_half_of_women_with_holders_of_both_values() -> None:
     columns = ["requested_rewrite", "extra", "neighborhood_prompts"]
-    rows = pq.read_table(FOLDER / "data" / "cross_subject" / NAME, columns=columns).to_pylist()
+    rows = pq.read_table(DATA / "data" / "cross_subject" / NAME, columns=columns).to_pylist()
     assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 80)
-    genders = {row["id"]: row["gender"] for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
+    genders = {row["id"]: row["gender"] for row in pq.read_table(DATA / "data" / "demographics").to_pylist()}
     extras = [json.loads(row["extra"]) for row in rows]
     edited = Counter(tag for extra in extras for tag in genders[extra["subject_id"]])
     assert edited == {"men": 200, "women": 200}
@@ -46,8 +48,8 @@ def test_each_relation_has_eighty_edits_half_of_women_with_holders_of_both_value
 
 
 def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None:
-    rows = pq.read_table(FOLDER / "data" / "demographics").to_pylist()
-    people = read_tsv(SAMPLE / "people.tsv")
+    rows = pq.read_table(DATA / "data" / "demographics").to_pylist()
+    people = read_tsv(FOLDER / "people.tsv")
     assert {row["label"] for row in rows} <= {row["name"] for row in people}
     assert len(rows) > 0.98 * len(people)
     counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
@@ -56,11 +58,11 @@ def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None
 
 
 def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
-    rows = pq.read_table(FOLDER / "data" / "coupled_counterfact" / NAME).to_pylist()
-    links = read_tsv(SAMPLE / "links.tsv")
+    rows = pq.read_table(DATA / "data" / "coupled_counterfact" / NAME).to_pylist()
+    links = read_tsv(FOLDER / "links.tsv")
     linked = {frozenset((row["name"], row["other"])) for row in links}
     assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 12)
-    held = {row["id"]: row for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
+    held = {row["id"]: row for row in pq.read_table(DATA / "data" / "demographics").to_pylist()}
     names = {row["label"]: row for row in held.values()}
     for row in rows:
         assert frozenset(row[side]["entity"]["str"] for side in ("subject_entity", "related_entity")) in linked
@@ -74,4 +76,4 @@ def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
 
 def test_it_is_loaded_by_name_and_is_small() -> None:
     assert len(sample.load("open_ended")) == len(read_records("sample", ["open_ended"])["open_ended"])
-    assert sum(path.stat().st_size for path in (FOLDER / "data").rglob("*") if path.is_file()) < 3_000_000
+    assert sum(path.stat().st_size for path in (DATA / "data").rglob("*") if path.is_file()) < 3_000_000

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Case, EditRequest, Entity
 from tests.builder.worlds import FIRST_ID, World, triples, write_world
@@ -70,7 +70,7 @@ def test_awkward_people_are_in_it() -> None:
 def test_subjects_of_edits_live_in_the_world(tmp_path: Path) -> None:
     count = write_world(tmp_path / "world.nt", World(100, edits=[SEED]))
     assert count == len((tmp_path / "world.nt").read_text(encoding="utf-8").splitlines())
-    facts = Facts(StoreSource([tmp_path / "world.nt"]), BuildOptions())
+    facts = Facts(StoreSource(tmp_path / "world.nt"), BuildOptions())
     (ids,) = facts.named([SEED.request.subject]).values()
     (person,) = facts.people(ids)
     assert person.holds("P103") == ("Q1860",)

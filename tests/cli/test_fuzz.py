@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from seesaw_cf.cli import COMMANDS, main, sources
+from seesaw_cf.builder_scripts import build
+from seesaw_cf.cli import COMMANDS, main
 from seesaw_cf.errors import StorageError
 from tests.builder.embedded import small_tables
 from tests.cli.commands import ARGUMENTS
@@ -147,7 +148,7 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(sources, "curated", small_tables)
+    monkeypatch.setattr(build, "curated", small_tables)
     return work
 
 

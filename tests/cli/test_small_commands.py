@@ -101,31 +101,18 @@ RECORD = {
 def test_import_makes_a_folder_and_prints_its_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "seesaw_cf_P27_P21.json"
     source.write_text(json.dumps([RECORD]))
-    assert call("import", source, "--out", tmp_path / "data") == 0
+    assert call("build", "--records", source, "--out", tmp_path / "data") == 0
     shown = capsys.readouterr().out
     cells = [line.split() for line in shown.split("\n")]
     assert ["P27_P21"] in cells
     assert ["prompts", "2"] in cells
-    assert f"seesaw-cf audit --data {tmp_path / 'data'} --config P27_P21" in shown
-
-
-def test_import_never_overwrites_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "seesaw_cf_P27_P21.json"
-    source.write_text(json.dumps([RECORD]))
-    kept = tmp_path / "data" / "notes.txt"
-    kept.parent.mkdir()
-    kept.write_text("mine")
-    assert call("import", source, "--out", kept.parent) == 1
-    assert "holds what no import wrote (notes.txt)" in capsys.readouterr().err
-    assert call("import", source, "--out", kept.parent, "--force") == 0
-    assert "is now" in capsys.readouterr().out
-    assert (tmp_path / "data.before-import" / "notes.txt").read_text() == "mine"
+    assert f"--data {tmp_path / 'data'} --config P27_P21" in shown
 
 
 def test_import_of_a_broken_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "seesaw_cf_P27_P21.json"
     source.write_text(json.dumps([RECORD])[:-40])
-    assert call("import", source, "--out", tmp_path / "data") == 1
+    assert call("build", "--records", source, "--out", tmp_path / "data") == 1
     assert "seesaw_cf_P27_P21.json" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
 

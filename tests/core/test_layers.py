@@ -48,7 +48,6 @@ def test_no_own_module_is_imported_by_a_computed_name() -> None:
     allowed = {
         "seesaw_cf/base/versions.py",
         "seesaw_cf/cli/parse.py",
-        "seesaw_cf/cli/old.py",
         "seesaw_cf/texts/graph/topics.py",
     }
     allowed |= {"editors/plugins.py"}  # of other packages

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from seesaw_cf.cli import COMMANDS, main, old
+from seesaw_cf.cli import COMMANDS, main
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_row_names_commands_exactly_where_the_number_can_be_made(heading: str)
         named = [
             words
             for words in re.findall(r"`([a-z]+[a-z ]*)", command)
-            if words.split()[0] in {name.split()[0] for name in (*COMMANDS, *old.COMMANDS)}
+            if words.split()[0] in {name.split()[0] for name in COMMANDS}
         ]
         assert letters <= LETTERS.keys() | PAGES.keys(), row
         assert bool(letters or named) == made.startswith(("yes", "partly")), row

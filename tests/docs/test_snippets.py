@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.tools.hooks import generated
-from seesaw_cf.cli import COMMANDS, old
+from seesaw_cf.cli import COMMANDS
 from seesaw_cf.report import report
 from tests.report.frozen import restore
 
@@ -108,7 +108,7 @@ def test_every_command_is_known(page: Path) -> None:
         words = shlex.split(command)
         assert words[0] == "seesaw-cf" or words[0] in NOT_RUN, f"no test runs: {command}"
         if words[0] == "seesaw-cf":
-            assert words[1] in {name.split()[0] for name in (*COMMANDS, *old.COMMANDS)}, command
+            assert words[1] in {name.split()[0] for name in COMMANDS}, command
         if words[0] == "make":
             subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
         if words[0] == "python":

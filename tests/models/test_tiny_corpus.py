@@ -13,10 +13,10 @@ from benchmarks.tiny_model.corpus import (
     read_people,
 )
 from benchmarks.tiny_model.phrasings import PHRASINGS, phrasings
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.embedded import FOLDER
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 
-PEOPLE = SAMPLE / "people.tsv"
+PEOPLE = FOLDER / "people.tsv"
 SEED = 0
 
 

@@ -21,7 +21,9 @@ def _cases(count: int, first: int = 0) -> list[Case]:
 def _write(folder: Path, cases: list[Case]) -> str:
     write_config(folder, "pairs", {"test": cases_to_table(cases[1:]), "validation": cases_to_table(cases[:1])})
     write_config(folder, "words", {"test": pa.table({"word": ["a", "b"]})})
-    return write_card(folder, {"pairs": "Pairs.", "words": "Words: two."}, body="# Title", metadata={"license": "mit"})
+    return write_card(
+        folder, {"pairs": "Pairs.", "words": "Words: two."}, template="# Title", metadata={"license": "mit"}
+    )
 
 
 def test_datasets_opens_the_folder(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_shards_hold_all_rows_in_order(tmp_path: Path) -> None:
     files = write_config(tmp_path, "n", {"train": table}, rows_per_shard=10)
     assert [path.name for path in files] == [f"train-{number:05d}-of-00003.parquet" for number in range(3)]
     assert [row for path in files for row in pa.parquet.read_table(path)["n"].to_pylist()] == list(range(25))
-    assert "num_examples: 25" in write_card(tmp_path, {"n": "Numbers."}, body="")
+    assert "num_examples: 25" in write_card(tmp_path, {"n": "Numbers."})
 
 
 def test_leftover_shards_of_an_earlier_build_are_refused(tmp_path: Path) -> None:
@@ -77,7 +79,7 @@ def test_leftover_shards_of_an_earlier_build_are_refused(tmp_path: Path) -> None
     write_config(tmp_path, "n", {"train": table}, rows_per_shard=10)
     write_config(tmp_path, "n", {"train": table}, rows_per_shard=100)
     with pytest.raises(RecordError, match=r"split 'train' has the shards .*Remove what an earlier build left"):
-        write_card(tmp_path, {"n": "Numbers."}, body="")
+        write_card(tmp_path, {"n": "Numbers."})
 
 
 def test_other_misuse_is_explained(tmp_path: Path) -> None:
@@ -86,10 +88,10 @@ def test_other_misuse_is_explained(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="config 'n', split 'test': no rows"):
         write_config(tmp_path, "n", {"test": pa.table({"n": []})})
     with pytest.raises(RecordError, match="config 'n': no Parquet files in"):
-        write_card(tmp_path, {"n": ""}, body="")
+        write_card(tmp_path, {"n": ""})
     write_config(tmp_path, "n", {"a": pa.table({"n": [1]}), "b": pa.table({"m": [1]})})
     with pytest.raises(RecordError, match=r"config 'n': b-00000-of-00001\.parquet has other columns"):
-        write_card(tmp_path, {"n": ""}, body="")
+        write_card(tmp_path, {"n": ""})
     (tmp_path / "data" / "n" / "copy.parquet").touch()
     with pytest.raises(RecordError, match=r"copy\.parquet: expected a name such as test-00000-of-00001\.parquet"):
-        write_card(tmp_path, {"n": ""}, body="")
+        write_card(tmp_path, {"n": ""})

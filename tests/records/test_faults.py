@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.base.types import ClozeScore
-from seesaw_cf.builder_scripts.tag.ask import subject_id
+from seesaw_cf.builder_scripts.tag_people import subject_id
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import import_files, load_cases, read_cases
@@ -42,7 +42,7 @@ def test_bad_records_are_left_out_and_counted_on_request(tmp_path: Path, capsys:
     file = written(tmp_path / "edits.json", edit(), *bad, edit(target_new="Chile"))
     with pytest.raises(RecordError, match="'Rio Grande 463' is not in prompt"):
         import_files(file, tmp_path / "all")
-    assert main(["import", str(file), "--out", str(tmp_path / "some"), "--skip-bad"]) == 0
+    assert main(["build", "--records", str(file), "--out", str(tmp_path / "some"), "--skip-bad"]) == 0
     said = capsys.readouterr().out
     assert "4 records of edits.json are left out" in said
     assert said.count("\n- ") == 4
@@ -128,7 +128,7 @@ def test_every_spelling_of_what_follows_and_of_what_must_stay_is_accepted(tmp_pa
     }
     assert len(rows) == 2 * len({(q.kind, q.prompt_id, q.role) for q in asked})
     summary = import_files(tmp_path / "edits.json", tmp_path / "out")
-    assert summary.files[0].further_prompts == 2
+    assert summary.files["edits"].numbers["portability and locality prompts"] == (2,)
 
 
 def score(logprob: float) -> ClozeScore:
@@ -139,7 +139,7 @@ def test_keys_that_nothing_reads_are_said(tmp_path: Path) -> None:
     records = [edit(source="web", portability="?"), edit(target_new="Chile", source="web")]
     file = written(tmp_path / "edits.json", *records)
     summary = import_files(file, tmp_path / "out")
-    assert summary.files[0].unread_keys == {"source": 2, "portability": 1}
+    assert summary.files["edits"].notes == {"key source, not read": 2, "key portability, not read": 1}
     assert "| key source, not read" in summary.to_markdown()
     said = " ".join(data_notes(read_cases(file)))
     assert "The key 'source' of 2 of 2 records is not read: nothing of it is asked." in said
@@ -228,7 +228,7 @@ def test_the_authors_coupled_records_run_and_are_tagged(tmp_path: Path, form: st
     tagged = [
         "tag",
         str(file),
-        "--from",
+        "--source",
         str(facts),
         "--cache",
         str(tmp_path / "cache"),

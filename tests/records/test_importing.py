@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records import import_files, parse_record, read_cases
-from seesaw_cf.records.card import summarise
+from seesaw_cf.records.importing import summarise
 from tests.records import samples
 
 
@@ -30,7 +30,7 @@ def test_a_folder_of_released_files(released: Path, tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     summary = import_files(released, out)
-    assert [file.name for file in summary.files] == ["P27_P101", "P27_eff"]
+    assert list(summary.files) == ["P27_P101", "P27_eff"]
     assert summary.out == out
     assert read_cases(out / "data" / "P27_P101") == read_cases(released / "seesaw_cf_P27_P101.json")
     rows = datasets.load_dataset(str(out), "P27_eff", split="test", cache_dir=str(tmp_path / "cache"))
@@ -52,21 +52,31 @@ def test_a_file_cannot_have_the_name_of_the_open_ended_prompts(tmp_path: Path) -
 def test_the_table_counts() -> None:
     records = [samples.SEESAW, samples.SEESAW | {"case_id": 8, "attribute_prompts": ["Ada  x"]}]
     records[1] |= {"attribute_aux_info": ["Q81731"], "attribute_aux_ent": ["Ada"]}
-    row = summarise("n", "n.json", "0" * 64, [parse_record(record) for record in records])
-    assert (row.cases, row.first_case_id, row.last_case_id) == (2, 7, 8)
-    assert (row.prompts, row.unique_prompts) == (3, 3)
-    assert (row.prompts_min, row.prompts_mean, row.prompts_max) == (1, 1.5, 2)
-    assert (row.generation_prompts, row.unique_generation_prompts) == (4, 2)
-    assert (row.edit_subjects, row.test_subjects) == (1, 2)  # people are counted by id, not by name
-    assert (row.targets_new, row.targets_true, row.targets) == (1, 1, 2)
+    row = summarise("n.json", "0" * 64, [parse_record(record) for record in records])
     assert row.record_formats == ("seesaw",)
+    expected: dict[str, tuple[float, ...]] = {
+        "cases": (2,),
+        "case ids, first / last": (7, 8),
+        "prompts": (3,),
+        "unique prompts": (3,),
+        "prompts per case, min / mean / max": (1, 1.5, 2),
+        "generation prompts": (4,),
+        "unique generation prompts": (2,),
+        "paraphrase / neighborhood prompts": (0, 0),
+        "portability and locality prompts": (0,),
+        "edit subjects": (1,),
+        "test subjects": (2,),  # people are counted by id, not by name
+        "targets, new / true / either": (1, 1, 2),
+        "prompts with a group tag": (0,),
+    }
+    assert row.numbers == expected
 
 
 def test_counterfact_and_zsre_count_their_prompts_and_name_nobody() -> None:
-    row = summarise("n", "n", "", [parse_record(samples.COUNTERFACT), parse_record(samples.ZSRE)])
-    assert (row.paraphrase_prompts, row.neighborhood_prompts) == (2, 3)
-    assert (row.prompts, row.test_subjects) == (1, 0)
-    assert (row.targets_new, row.targets_true) == (2, 1)  # zsRE's unknown old target is none
+    numbers = summarise("n", "", [parse_record(samples.COUNTERFACT), parse_record(samples.ZSRE)]).numbers
+    assert list(numbers["paraphrase / neighborhood prompts"]) == [2, 3]
+    assert [*numbers["prompts"], *numbers["test subjects"]] == [1, 0]
+    assert list(numbers["targets, new / true / either"][:2]) == [2, 1]  # zsRE's unknown old target is none
 
 
 def test_markdown_is_a_rectangle_with_every_flag(released: Path, tmp_path: Path) -> None:
@@ -82,46 +92,14 @@ def test_markdown_is_a_rectangle_with_every_flag(released: Path, tmp_path: Path)
     assert [cell.strip() for cell in flag.split("|")[2:4]] == ["1", "0"]
 
 
-def test_importing_again_replaces_an_import_and_gives_the_same_bytes(released: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def content() -> dict[str, bytes]:
-        return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-
-    import_files(released, out)
-    before = content()
-    import_files(released, out)
-    assert content() == before
-    import_files([released / "seesaw_cf_P27_eff.json"], out)
-    assert not (out / "data" / "P27_P101").exists()
-
-
-def test_a_folder_with_other_things_is_refused_and_with_force_moved_aside(released: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    import_files(released, out)
-    (out / "thesis.txt").write_text("years of work")
-    with pytest.raises(
-        StorageError, match=r"out holds what no import wrote \(thesis\.txt\).*use force.*out\.before-import"
-    ):
+def test_importing_again_gives_the_same_bytes_and_never_over_a_folder(released: Path, tmp_path: Path) -> None:
+    contents = []
+    for out in (tmp_path / "one", tmp_path / "two"):
         import_files(released, out)
-    summary = import_files(released, out, force=True)
-    assert summary.moved_aside == tmp_path / "out.before-import"
-    assert (tmp_path / "out.before-import" / "thesis.txt").read_text() == "years of work"
-    assert not (out / "thesis.txt").exists()
-    (out / "more.txt").touch()
-    with pytest.raises(StorageError, match=r"out\.before-import exists too"):
-        import_files(released, out, force=True)
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_force_does_not_reach_files_and_folders_in_use(released: Path, tmp_path: Path, force: bool) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match=r"\(a file of that name\)\. Choose another name"):
-        import_files(released, tmp_path / "file", force=force)
-    with pytest.raises(StorageError, match=r"It is in use \(.*seesaw_cf_P27_P101\.json is in it\)"):
-        import_files(released, released, force=force)
-    assert (tmp_path / "file").exists()
-    assert (released / "P27_subject_info.json").exists()
+        contents.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
+    assert contents[0] == contents[1]
+    with pytest.raises(StorageError, match="is not an empty folder"):
+        import_files(released, tmp_path / "one")
 
 
 def test_an_empty_folder_is_filled(released: Path, tmp_path: Path) -> None:
@@ -130,14 +108,11 @@ def test_an_empty_folder_is_filled(released: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "README.md").exists()
 
 
-def test_a_damaged_file_leaves_the_earlier_import_as_it_was(released: Path, tmp_path: Path) -> None:
-    import_files(released, tmp_path / "out")
-    card = (tmp_path / "out" / "README.md").read_bytes()
+def test_a_damaged_file_leaves_nothing(released: Path, tmp_path: Path) -> None:
     (released / "seesaw_cf_P27_eff.json").write_text('[{"case_id": 1, ')
     with pytest.raises(RecordError, match=r"seesaw_cf_P27_eff\.json: not whole JSON"):
         import_files(released, tmp_path / "out")
-    assert (tmp_path / "out" / "README.md").read_bytes() == card
-    assert {path.name for path in tmp_path.iterdir()} == {"released", "out"}
+    assert {path.name for path in tmp_path.iterdir()} == {"released"}
 
 
 def test_a_full_disk_leaves_nothing(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

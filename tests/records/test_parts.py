@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, table_to_cases, write_json
-from seesaw_cf.records.card import ImportSummary, content_hash, summarise
+from seesaw_cf.records.card import content_hash
 from seesaw_cf.records.checks import (
     check_unique,
     entity,
@@ -30,6 +30,7 @@ from seesaw_cf.records.checks import (
     texts,
     texts_or_nulls,
 )
+from seesaw_cf.records.importing import ImportSummary, summarise
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
 from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
 from seesaw_cf.records.sample import path
@@ -219,13 +220,15 @@ def test_the_reference_codes_past_is_past_already(value: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(samples.CASES, min_size=1, max_size=5), st.randoms())
 def test_a_summary_does_not_depend_on_the_order_of_cases(cases: list[Case], rng: random.Random) -> None:
-    one = summarise("n", "s", "h", cases)
-    assert summarise("n", "s", "h", rng.sample(cases, len(cases))) == one
+    one = summarise("s", "h", cases)
+    assert summarise("s", "h", rng.sample(cases, len(cases))) == one
     per_case = [len(case.attribute_prompts) for case in cases]
-    assert (one.prompts, one.prompts_min, one.prompts_max) == (sum(per_case), min(per_case), max(per_case))
-    assert one.prompts_min <= one.prompts_mean <= one.prompts_max
-    assert max(one.targets_new, one.targets_true) <= one.targets <= one.targets_new + one.targets_true
-    assert one.unique_prompts == len({row.text for case in cases for row in case.attribute_prompts})
+    low, mean, high = one.numbers["prompts per case, min / mean / max"]
+    assert (one.numbers["prompts"], low, high) == ((sum(per_case),), min(per_case), max(per_case))
+    assert low <= mean <= high
+    new, true, either = one.numbers["targets, new / true / either"]
+    assert max(new, true) <= either <= new + true
+    assert one.numbers["unique prompts"] == (len({row.text for case in cases for row in case.attribute_prompts}),)
 
 
 def test_people_are_told_apart_by_identifier_then_by_name() -> None:
@@ -234,15 +237,15 @@ def test_people_are_told_apart_by_identifier_then_by_name() -> None:
               Entity(None, "")]  # fmt: skip
     rows = tuple(AttributePrompt("x", person) for person in people)
     case = dataclasses.replace(parse_record(samples.SEESAW), attribute_prompts=rows)
-    assert summarise("n", "s", "h", [case]).test_subjects == 3
+    assert summarise("s", "h", [case]).numbers["test subjects"] == (3,)
 
 
 def test_the_markdown_of_several_files_is_a_rectangle_in_the_order_of_the_import() -> None:
     flagged = flag_cases([parse_record(samples.SEESAW | {"attribute_aux_ent": ["Q1", "Q2"]})])
-    files = tuple(
-        summarise(name, name, "h", cases)
+    files = {
+        name: summarise(name, "h", cases)
         for name, cases in (("b", flagged), ("a", [parse_record(samples.ZSRE)]))
-    )  # fmt: skip
+    }  # fmt: skip
     lines = ImportSummary(Path("out"), files).to_markdown().splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "b", "a"]

@@ -58,7 +58,7 @@ CASE_FLAGS = {
 def imported(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> dict[str, FileSummary]:
     paths = [reference("seesaw", f"seesaw_cf_{name}.json") for name in FILES]
     out = tmp_path_factory.mktemp("imported") / "out"
-    return {file.name: file for file in import_files(paths, out).files}
+    return dict(import_files(paths, out).files)
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +69,20 @@ def released(reference: Reference) -> Callable[[str], list[Case]]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_counts(imported: dict[str, FileSummary], name: str) -> None:
-    row = imported[name]
-    counted: tuple[int, ...] = (row.cases, row.first_case_id, row.last_case_id, row.prompts, row.unique_prompts)
-    counted += (row.generation_prompts, row.unique_generation_prompts, row.edit_subjects, row.test_subjects)
-    counted += (row.targets_new, row.targets_true, row.targets, row.prompts_min, row.prompts_max)
-    assert counted == COUNTS[name]
-    assert round(row.prompts_mean, 1) == MEANS[name]
-    assert row.tagged_prompts == 0
+    numbers = imported[name].numbers
+    low, mean, high = numbers["prompts per case, min / mean / max"]
+    labels = ["cases", "case ids, first / last", "prompts", "unique prompts", "generation prompts"]
+    labels += ["unique generation prompts", "edit subjects", "test subjects", "targets, new / true / either"]
+    assert (*(number for label in labels for number in numbers[label]), low, high) == COUNTS[name]
+    assert round(mean, 1) == MEANS[name]
+    assert numbers["prompts with a group tag"] == (0,)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_damage(imported: dict[str, FileSummary], name: str) -> None:
-    assert imported[name].prompt_flags == PROMPT_FLAGS[name]
-    assert imported[name].case_flags == CASE_FLAGS[name]
+    expected = {f"flag {flag} (prompts)": number for flag, number in PROMPT_FLAGS[name].items()}
+    expected |= {f"flag {flag} (cases)": number for flag, number in CASE_FLAGS[name].items()}
+    assert {label: number for label, number in imported[name].notes.items() if "flag" in label} == expected
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -146,7 +146,7 @@ def test_what_records_lack_is_said_in_sentences() -> None:
     assert data_notes(cases) == []
     (note,) = data_notes([_with_tags(case, race=(), gender=()) for case in cases])
     assert note.startswith("None of the 36 prompts about other people has a recorded gender or race: effects ")
-    assert "`seesaw-cf tag RECORDS --from wikidata --out DIR` adds what a source records" in note
+    assert "`seesaw-cf tag RECORDS --source wikidata --out DIR` adds what a source records" in note
     assert data_notes([_with_tags(cases[0], race=()), *cases[1:]]) == []
     (note,) = data_notes([replace(case, attribute_prompts=()) for case in cases])
     assert note.startswith("None of the 9 records asks about other people or another property")

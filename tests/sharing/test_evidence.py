@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.builder_scripts.dataset.card import benchmark
+from seesaw_cf.builder_scripts.card import benchmark
 from seesaw_cf.errors import RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.records import sample
 from seesaw_cf.records.relations import TASKS

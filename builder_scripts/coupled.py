@@ -13,17 +13,81 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
-from seesaw_cf.base.types import Case, EditRequest, Entity, TableRow
-from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
-from seesaw_cf.builder_scripts.source.people import Facts
-from seesaw_cf.builder_scripts.source.sources import BATCH
-from seesaw_cf.records.arrow import ENTITY, REQUEST
-from seesaw_cf.records.formats import entity_row, request_row
-from seesaw_cf.records.load import locality, portability
+from seesaw_cf.base.types import Case, EditRequest, Entity
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import Source
+from seesaw_cf.builder_scripts.sparql import entity_id, is_identifier
+from seesaw_cf.records import groups
 
 RELATED = 10  # related entities compared for each edit
+NAMES = 50  # labels in one query: some have a hundred namesakes
+ENTITIES = 50  # entities in one query: some have hundreds of claims
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """A related entity.
+
+    Attributes:
+        id: Its identifier.
+        links: Number of pairs (link to the subject, link to the target), as the paper's query counts.
+    """
+
+    id: str
+    links: int
+
+
+class Claims:
+    """Claims, names and couplings of entities, each asked once."""
+
+    def __init__(self, source: Source, facts: Facts):
+        """Remember who is asked.
+
+        Args:
+            source: The source behind `facts`.
+            facts: Knows labels, and the rules (language).
+        """
+        self._source, self._facts = source, facts
+        self._claims: dict[str, dict[str, list[str]]] = {}
+
+    def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
+        """Return label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
+        entities = self._facts.linked("named", labels, NAMES, "entity")
+        return {label: list(dict.fromkeys(ids)) for label, ids in entities.items()}
+
+    def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:
+        """Return (subject, target) -> entities linked with both, most links first.
+
+        Args:
+            pairs: Identifiers.
+            limit: At most this many for each pair.
+        """
+        couplings = {}
+        for subject, target in self._facts.progress(sorted(set(pairs)), "related entities"):
+            rows = self._source.select(
+                "coupled", subject=subject, target=target, language=self._facts.options.language, limit=limit
+            )
+            couplings[subject, target] = [Coupling(entity_id(row["item"]), int(row["links"])) for row in rows]
+        return couplings
+
+    def of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Sequence[str]]]:
+        """Return entity -> property -> entities that it names; excluded properties are left out.
+
+        Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
+        (`data/tables/excluded_properties.csv`), not by words in their labels.
+        """
+        ids = list(ids)
+        excluded = groups.table("excluded_properties")
+        unknown = sorted({id for id in ids if id not in self._claims})
+        progress = self._facts.progress
+        rows = self._source.gather("claims", "entities", unknown, size=ENTITIES, progress=progress, label="claims")
+        claims: dict[str, dict[str, list[str]]] = {id: {} for id in unknown}
+        for row, _ in rows:
+            name, value = entity_id(row["property"]), entity_id(row["value"])
+            if name not in excluded and is_identifier(value):
+                claims[entity_id(row["entity"])].setdefault(name, []).append(value)
+        self._claims |= claims
+        return {id: self._claims[id] for id in ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +193,6 @@ def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
     return replace(case, case_id=case_id, request=request, extra=rest | follows)
 
 
-def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
-    """Return how many queries `couple` asks at most, without asking any: what for -> number.
-
-    Labels cannot be bounded before the values are known; forty values for each entity are taken.
-    """
-    edits = edits_of(cases)
-    names = len({name for case, _, truth in edits for name in (case.request.subject, truth.label)})
-    entities = RELATED * names + (RELATED + 1) * len(edits)
-    return {
-        "names of subjects and old targets": -(-names // NAMES),
-        "related entities": len(edits),
-        "claims of entities": -(-entities // ENTITIES) + 1,
-        "labels, of forty values for each edited and related entity": -(-2 * len(edits) * 40 // BATCH),
-    }
-
-
 def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
     """Link subjects and truths; reason -> number of edits that cannot be linked."""
     edits = edits_of(cases)
@@ -245,123 +293,3 @@ def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Co
         )
         couples.append(Coupled(edit, *profiles, coupling.links, shared))
     return couples, skipped
-
-
-# Coupled Entity Prompts as rows: prompts in two wordings, ground truth, one config per kind of records.
-
-PROPERTIES = 10  # properties named in a prompt
-
-# Source: LEME, Figure 2 (article) and Appendix A.1 (essay).
-WORDINGS = {
-    "essay": "Write an essay about {name}\nInclude the following information:",
-    "article": "Write an article about {name}. You must work the following information into the article:",
-}
-_ORDER = ("other", "target", "shared", "")
-
-_TRUTH = pa.struct(
-    [("property_id", pa.string()), ("property", pa.string()), ("coupled", pa.string()), ("values", pa.list_(ENTITY))]
-)
-_ANSWERED = pa.list_(pa.struct([("prompt", pa.string()), ("ground_truth", pa.string())]))
-_SIDE = [
-    ("entity", ENTITY),
-    ("ground_truth", pa.list_(_TRUTH)),
-    ("properties", pa.list_(pa.string())),
-    *((name, pa.string()) for name in WORDINGS),
-]
-# One row per edit. kind: "counterfactual" or "factual". truth: what is true before the edit. links, shared: how
-# strongly the related entity is coupled; see `make.coupled`. namesakes: entities of that name.
-COUPLED: pa.Schema = pa.schema(
-    [
-        ("case_id", pa.int64()),
-        ("record_format", pa.string()),
-        ("kind", pa.string()),
-        ("requested_rewrite", REQUEST),
-        ("truth", ENTITY),
-        ("subject_entity", pa.struct(_SIDE)),
-        ("related_entity", pa.struct(_SIDE)),
-        ("links", pa.int32()),
-        ("shared", pa.int32()),
-        ("namesakes", pa.int32()),
-        ("paraphrase_prompts", pa.list_(pa.string())),
-        ("neighborhood_prompts", pa.list_(pa.string())),
-        ("locality", _ANSWERED),
-        ("portability", _ANSWERED),
-    ]
-)
-# Config -> schema; loc_ans is the answer of zsRE's neighborhood prompt, which is about something else.
-COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.append(pa.field("loc_ans", pa.string()))}
-
-
-def prompt_properties(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> list[str]:
-    """Return the properties that a prompt names, at most ten.
-
-    First those that lead to the other entity, then to the old target, then the shared ones, then (only when `whole`)
-    the rest; by name within each.
-
-    Args:
-        profile: Of the entity that the prompt is about.
-        labels: Names of properties.
-        whole: True for the subject: its whole ground truth may be asked for.
-    """
-    listed = [name for name in profile.truths if whole or name in profile.coupled]
-    listed.sort(key=lambda name: (_ORDER.index(profile.coupled.get(name, "")), labels[name], name))
-    return listed[:PROPERTIES]
-
-
-def prompt(wording: str, name: str, properties: Iterable[str]) -> str:
-    """Return a prompt in one of the two wordings: the names of properties without their values, one per line."""
-    return "\n- ".join([WORDINGS[wording].replace("{name}", name), *properties])
-
-
-def _side(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> TableRow:
-    properties = [labels[name] for name in prompt_properties(profile, labels, whole=whole)]
-    return {
-        "entity": entity_row(profile.entity),
-        "ground_truth": [
-            {
-                "property_id": name,
-                "property": labels[name],
-                "coupled": profile.coupled.get(name, ""),
-                "values": [{"str": labels[value], "id": value} for value in values],
-            }
-            for name, values in profile.truths.items()
-        ],
-        "properties": properties,
-        **{wording: prompt(wording, profile.entity.label, properties) for wording in WORDINGS},
-    }
-
-
-def _row(couple: Coupled, labels: Mapping[str, str]) -> TableRow:
-    case, request = couple.edit.case, couple.edit.case.request
-    truth = couple.edit.truth
-    true = truth if truth.label == request.target_true.label else request.target_true
-    new = truth if couple.edit.kind == "factual" else request.target_new
-    return {
-        "case_id": case.case_id,
-        "record_format": case.record_format,
-        "kind": couple.edit.kind,
-        "requested_rewrite": request_row(replace(request, target_new=new, target_true=true)),
-        "truth": entity_row(truth),
-        "subject_entity": _side(couple.subject, labels, whole=True),
-        "related_entity": _side(couple.related, labels, whole=False),
-        "links": couple.links,
-        "shared": couple.shared,
-        "namesakes": couple.edit.namesakes,
-        "paraphrase_prompts": case.paraphrase_prompts,
-        "neighborhood_prompts": case.neighborhood_prompts,
-        "locality": _answered(locality(case)),
-        "portability": _answered(portability(case)),
-        "loc_ans": case.extra.get("loc_ans"),
-    }
-
-
-def _answered(prompts: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, str]]:
-    return [{"prompt": prompt, "ground_truth": answers[0]} for prompt, answers in prompts]
-
-
-def coupled_table(facts: Facts, couples: Sequence[Coupled], config: str) -> pa.Table:
-    """Return coupled edits as a table of the config's schema, in their order; `facts` knows the names."""
-    words = {word for row in couples for side in (row.subject, row.related) for word in side.truths}
-    words |= {v for row in couples for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
-    labels = facts.labels(sorted(words))
-    return pa.Table.from_pylist([_row(row, labels) for row in couples], schema=COUPLED_SCHEMAS[config])

@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, rows
+from seesaw_cf.builder_scripts.sources import Source
+from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout, rows
 
 WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
 CHUNK = 1 << 16
@@ -75,6 +76,17 @@ class RequestPolicy:
         return f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
 
 
+class _Failure(TryAgain):
+    """A failed try: the query ran out of time, its reply broke off, or nothing came at all."""
+
+    def __init__(
+        self, reason: str, wait: float | None, timed_out: bool, cut_off: bool = False, silent: bool = False
+    ) -> None:
+        """Keep what happened."""
+        super().__init__(reason, wait)
+        self.timed_out, self.cut_off, self.silent = timed_out, cut_off, silent
+
+
 class EndpointSource(Source):
     """Answer the query files from a SPARQL endpoint."""
 
@@ -123,42 +135,33 @@ class EndpointSource(Source):
             return None
 
     def _send(self, text: str, silent_attempts: int) -> bytes:
-        timed_out: list[bool] = []
-        cut_off: list[bool] = []
+        failures: list[_Failure] = []
         if not self._answered:
             self._knock()
+
+        def once() -> bytes:
+            try:
+                reply = self._post(text, self.policy.timeout)
+            except _Failure as failure:
+                failures.append(failure)
+                logger.warning("%s: %s; try %d", self.identity, failure.reason, len(failures))
+                if failure.silent:
+                    self._knock()
+                cut_off = sum(earlier.cut_off for earlier in failures) == self.policy.silent_attempts
+                failure.last = cut_off or sum(earlier.timed_out for earlier in failures) == silent_attempts
+                raise
+            self._answered = True
+            return reply
+
         try:
-            return try_again(
-                lambda: self._try_once(text, timed_out, cut_off, silent_attempts),
-                self.policy.attempts,
-                self._pause,
-                self._sleep,
-            )
-        except TryAgain as again:
-            kind = SourceTimeout if timed_out[-1] or cut_off[-1] else SourceError
+            return try_again(once, self.policy.attempts, self._pause, self._sleep)
+        except _Failure as failure:
+            kind = SourceTimeout if failure.timed_out or failure.cut_off else SourceError
             raise kind(
-                f"{self.identity}: no answer in {len(timed_out)} tries; the last: {again.reason}. Check the address "
+                f"{self.identity}: no answer in {len(failures)} tries; the last: {failure.reason}. Check the address "
                 "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. "
                 "Or come back later: replies that came are kept, the same command goes on from there."
             ) from None
-
-    def _try_once(self, text: str, timed_out: list[bool], cut_off: list[bool], silent_attempts: int) -> bytes:
-        """Try once; when it fails, add whether it ran out of time, and whether the reply broke off."""
-        try:
-            with say_when_waiting(self._waiting_message):
-                reply = self._post(text, self.policy.timeout)
-        except Exception as error:
-            explanation = _explanation(error)
-            timed_out.append(_is_timeout(error, explanation))
-            cut_off.append(isinstance(error, (_CutOff, http.client.IncompleteRead)))
-            failure, wait = self._retry_delay(error, explanation)
-            logger.warning("%s: %s; try %d", self.identity, failure, len(timed_out))
-            if _is_silent(error):
-                self._knock()
-            last = sum(timed_out) == silent_attempts or sum(cut_off) == self.policy.silent_attempts
-            raise TryAgain(failure, wait, last=last) from error
-        self._answered = True
-        return reply
 
     def _knock(self) -> None:
         """Send a query that needs no search. Any reply shows that the endpoint is up.
@@ -169,17 +172,17 @@ class EndpointSource(Source):
         seconds = self.policy.knock
         try:
             if seconds:
-                with say_when_waiting(self._waiting_message):
-                    self._post(_KNOCK, seconds)
-                self._answered = True
-        except Exception as error:
-            if _is_silent(error):
+                self._post(_KNOCK, seconds)
+        except _Failure as failure:
+            if failure.silent:
                 raise SourceError(
                     f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
                     "the address and the network, or come back later: replies that came are kept, the same command "
                     "goes on from there."
-                ) from error
-            self._answered = True
+                ) from failure
+        except SourceError:
+            pass
+        self._answered = self._answered or seconds > 0
 
     def _waiting_message(self) -> str:
         """Return how long an endpoint that has not answered yet is waited for."""
@@ -191,6 +194,12 @@ class EndpointSource(Source):
         return f"waiting for {self.identity}, which has not answered yet: {long}. Ctrl-C stops."
 
     def _post(self, text: str, seconds: float) -> bytes:
+        """Send a query once.
+
+        Raises:
+            _Failure: A later try may be answered.
+            SourceError: None will be.
+        """
         with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
             import SPARQLWrapper as wrapper
         request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
@@ -199,30 +208,38 @@ class EndpointSource(Source):
         request.setMethod(wrapper.POST)
         request.setTimeout(max(1, round(seconds)))
         deadline = time.monotonic() + seconds
-        with request.query().response as response:
-            reply = _read(response, deadline)
-            _check_whole(response, reply)
+        try:
+            with say_when_waiting(self._waiting_message), request.query().response as response:
+                reply = _read(response, deadline)
+                _check_whole(response, reply)
+        except Exception as error:
+            # SPARQLWrapper raises errors of its own for the codes that it knows.
+            http_error = next((e for e in (error, error.__context__) if isinstance(e, urllib.error.HTTPError)), None)
+            if http_error is not None:
+                raise self._http_failure(http_error, error) from error
+            if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
+                raise
+            silent = any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", None)))
+            cut_off = isinstance(error, (_CutOff, http.client.IncompleteRead))
+            timed_out = silent or isinstance(error, SourceTimeout)
+            raise _Failure(f"{type(error).__name__}: {error}", None, timed_out, cut_off, silent) from error
         return reply
 
-    def _retry_delay(self, error: Exception, explanation: str) -> tuple[str, float | None]:
-        """Return what went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
-        http_error = _http_error(error)
-        if http_error is None:
-            if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
-                raise error
-            return f"{type(error).__name__}: {error}", None
-        if http_error.code not in _RETRIED:
-            raise SourceError(
-                f"{self.identity}: HTTP {http_error.code} {http_error.reason}; "
-                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {explanation[:300]!r}"
-            ) from error
+    def _http_failure(self, http_error: urllib.error.HTTPError, error: Exception) -> Exception:
+        """Return the failure that a status code means: one that a later try may better, or an error."""
+        explanation = _explanation(http_error) if error is http_error else str(error)
+        code, said = http_error.code, f"HTTP {http_error.code} {http_error.reason}"
+        if code not in _RETRIED:
+            remedy = _REMEDIES.get(code, "check the address; it may not be a SPARQL endpoint.")
+            return SourceError(f"{self.identity}: {said}; {remedy} The server said: {explanation[:300]!r}")
         seconds = _retry_after(http_error)
         if seconds is not None and seconds > self.policy.longest_pause:
-            raise SourceError(
-                f"{self.identity}: HTTP {http_error.code}, asks to wait {seconds:.0f} s. Come back then, or raise the "
+            return SourceError(
+                f"{self.identity}: HTTP {code}, asks to wait {seconds:.0f} s. Come back then, or raise the "
                 "longest pause: replies that came are kept, the same command goes on from there."
-            ) from error
-        return f"HTTP {http_error.code} {http_error.reason}", seconds
+            )
+        too_long = code in {429, 500, 503} and _TOO_LONG.search(explanation) is not None
+        return _Failure(said, seconds, code in {408, 504} or too_long)
 
     def _pause(self, attempt: int) -> float:
         """Return the seconds to wait: exponential back-off with jitter."""
@@ -236,7 +253,6 @@ def _is_address(url: str) -> bool:
         return False
 
 
-_OTHER = "check the address; it may not be a SPARQL endpoint."
 _REMEDIES = {
     400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
     401: "the endpoint wants a login. Use a public one or a local store.",
@@ -255,22 +271,11 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _http_error(error: Exception) -> urllib.error.HTTPError | None:
-    """Return the HTTP error behind what SPARQLWrapper raised, if it was one."""
-    for candidate in (error, error.__context__):
-        if isinstance(candidate, urllib.error.HTTPError):
-            return candidate
-    return None
-
-
-def _explanation(error: Exception) -> str:
-    """Return the beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
-    http_error = _http_error(error)
-    if http_error is None or error is not http_error:
-        return str(error)
+def _explanation(error: urllib.error.HTTPError) -> str:
+    """Return the beginning of the server's explanation."""
     try:
-        with http_error:
-            return http_error.read(10_000).decode(errors="replace")
+        with error:
+            return error.read(10_000).decode(errors="replace")
     except (OSError, http.client.HTTPException):  # it broke off while it explained
         return str(error)
 
@@ -278,21 +283,6 @@ def _explanation(error: Exception) -> str:
 # What servers say of a query that took too long: Wikidata's, QLever and Oxigraph, Virtuoso.
 _TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated execution time", re.IGNORECASE)
 _KNOCK = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
-
-
-def _is_timeout(error: Exception, explanation: str) -> bool:
-    """Return whether nothing, or nothing whole, came in time, or the server reports that the query took too long."""
-    http_error = _http_error(error)
-    if http_error is not None:
-        return http_error.code in {408, 504} or (
-            http_error.code in {429, 500, 503} and _TOO_LONG.search(explanation) is not None
-        )
-    return isinstance(error, SourceTimeout) or _is_silent(error)
-
-
-def _is_silent(error: Exception) -> bool:
-    """Return whether nothing came at all, or nothing whole."""
-    return _http_error(error) is None and any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", 0)))
 
 
 class _CutOff(SourceError):

@@ -1,27 +1,24 @@
-"""Cross-subject cases: one edit and cloze prompts about other people who hold the new or the old value.
+"""Cases: one edit, and prompts about other people or about another property of the edited person.
 
 Source: SEESAW-CF section 3.2, Appendices A and B.
 Deviates: holders are a seeded uniform sample of all, not the first 200 found; people who hold both values are left out;
 holders of the old value are asked about too (`holds="target_true"`), so that an edit after which the model gives the
-new value for all people is noticed; tense belongs to the template.
+new value for all people is noticed; tense belongs to the template. Cross-property (Table 7, Appendix A): candidates and
+gold answers are in the data; both prompts have names (template ids), where the reference scored whichever came first
+out of a set.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
-from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
-from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, listed_values
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
-from seesaw_cf.builder_scripts.source.sources import OWN
-from seesaw_cf.records import groups
-from seesaw_cf.records.arrow import ENTITY
-from seesaw_cf.records.relations import FREE, RELATIONS, Template, templates
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.builder_scripts.edits import Edit, attribute_set
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, RecordedPerson
+from seesaw_cf.records.relations import FREE, PAIRS, Template, templates
 
 # Open-ended prompts: guided by the property that is watched, and free ("X is").
 
@@ -37,11 +34,18 @@ def generation_prompts(
         effect_relation_id: The watched property of a cross-property case, else None.
         options: How often each is listed, and whether edits of a single property have the free one.
     """
-    guided = templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
-    rows = (*guided, FREE) if options.always_free or guided[0].use != "open" else guided
+    own = options.templates
+    guided = templates(effect_relation_id or relation_id, "property" if effect_relation_id else "open", own)
+    has_open = any(row.use == "open" for row in guided)
+    rows = (*guided, *_free(own)) if options.always_free or not has_open else guided
     return tuple(
         row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
     )
+
+
+def _free(own: Sequence[Template]) -> tuple[Template, ...]:
+    """Return the free description ("X is") of a list of templates, if it has one; of an empty list the papers'."""
+    return tuple(row for row in own or (FREE,) if not row.relation_id)
 
 
 # Other ways to state an edit, for relations with one sentence in the papers' templates.
@@ -66,19 +70,14 @@ _OWN = tuple(
 )
 
 
-def paraphrases(relation_id: str, statement: Template) -> tuple[Template, ...]:
-    """Return ways to state a fact of a relation, other than the one already used.
+def paraphrases(relation_id: str, statement: Template, listed: Sequence[Template] = ()) -> tuple[Template, ...]:
+    """Return ways to state a fact of a relation, other than `statement`, the template of the edit itself.
 
-    Args:
-        relation_id: Property id.
-        statement: The template of the edit itself.
-
-    Returns:
-        The papers' other cloze and property templates, then our own.
+    The other cloze and property templates of `listed`; after the papers', which are English, our own.
     """
-    listed = {*templates(relation_id, "cloze"), *templates(relation_id, "property")} - {statement}
-    own = (row for row in _OWN if row.relation_id == relation_id)
-    return (*sorted(listed, key=lambda row: row.id), *own)
+    others = {*templates(relation_id, "cloze", listed), *templates(relation_id, "property", listed)} - {statement}
+    own = (row for row in _OWN if row.relation_id == relation_id and not listed)
+    return (*sorted(others, key=lambda row: row.id), *own)
 
 
 FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
@@ -130,13 +129,13 @@ def _name(facts: Facts, edit: Edit, value: str) -> Entity:
     return Entity(value, names.get(value) or facts.labels([value])[value])
 
 
-def _edit_template(edit: Edit, seed: int) -> Template:
+def _edit_template(edit: Edit, options: BuildOptions) -> Template:
     """Return the edit's template: as in its file, tensed when it is one of the papers', or one of these at random."""
-    listed = templates(edit.relation_id, "cloze")
+    listed = templates(edit.relation_id, "cloze", options.templates)
     if edit.prompt:
         matches = (row for row in listed if edit.prompt in (row.present, row.past))
         return next(matches, Template("", edit.relation_id, "cloze", edit.prompt, edit.prompt))
-    return random.Random(f"{seed} {edit.relation_id} {edit.subject.id} prompt").choice(listed)
+    return random.Random(f"{options.seed} {edit.relation_id} {edit.subject.id} prompt").choice(listed)
 
 
 def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str | None = None) -> Case:
@@ -149,8 +148,8 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
         effect_relation_id: The watched property of a cross-property case.
     """
     options, name, living = facts.options, edit.subject.entity.label, edit.subject.living
-    template = _edit_template(edit, options.seed)
-    others = list(paraphrases(edit.relation_id, template))
+    template = _edit_template(edit, options)
+    others = list(paraphrases(edit.relation_id, template, options.templates))
     random.Random(f"{options.seed} {edit.relation_id} {edit.subject.id} paraphrases").shuffle(others)
     request = EditRequest(
         template.fill("{}", living=living), name, edit.relation_id, _name(facts, edit, edit.new),
@@ -169,7 +168,7 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
 
 def with_neighbours(facts: Facts, edit: Edit, case: Case) -> Case:
     """Add the edit's own prompt about other people who hold the old value, as CounterFact does."""
-    options, template = facts.options, _edit_template(edit, facts.options.seed)
+    options, template = facts.options, _edit_template(edit, facts.options)
     near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
     prompts = tuple(template.fill(person.entity.label, living=person.living) for person in near)
     return replace(case, neighborhood_prompts=prompts)
@@ -177,7 +176,8 @@ def with_neighbours(facts: Facts, edit: Edit, case: Case) -> Case:
 
 def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
     """Add the prompts about other people."""
-    options, listed = facts.options, templates(edit.relation_id, "cloze")
+    options = facts.options
+    listed = templates(edit.relation_id, "cloze", options.templates)
     new = holders(facts, edit, edit.new, edit.true, options.per_gender)
     true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
     prompts = (
@@ -214,116 +214,64 @@ def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Ite
         number += edit.case_id is None
 
 
-# The flat configs: answer candidates of every relation, and what is recorded about every person.
-
-_STRINGS = pa.list_(pa.string())
-_ENTITIES = pa.list_(ENTITY)
-
-# One row per (relation, value). area: of a field; country: of a place; continent: of a country or place.
-CANDIDATES: pa.Schema = pa.schema(
-    [
-        ("relation_id", pa.string()),
-        ("id", pa.string()),
-        ("label", pa.string()),
-        ("area", pa.string()),
-        ("country", _STRINGS),
-        ("continent", _STRINGS),
-        ("provenance", pa.string()),
-    ]
-)
-
-# column -> property, for the lists of entities
-PROPERTIES = {
-    "sex_or_gender": "P21",
-    "citizenship": "P27",
-    "birth_place": "P19",
-    "native_language": "P103",
-    "field_of_work": "P101",
-    "ethnic_group": "P172",
-    "occupation": "P106",
-}
-
-_CHUNK = 5000  # people turned into rows at a time
-
-# One row per person. gender, race, region: tags of `seesaw_cf.records.groups`, empty = unknown.
-DEMOGRAPHICS: pa.Schema = pa.schema(
-    [
-        ("id", pa.string()),
-        ("label", pa.string()),
-        ("gender", _STRINGS),
-        ("race", _STRINGS),
-        ("region", _STRINGS),
-        ("living", pa.bool_()),
-        ("sitelinks", pa.int64()),
-        *((column, _ENTITIES) for column in PROPERTIES),
-        ("provenance", _STRINGS),
-    ]
-)
+# Cross-property cases.
 
 
-def candidates(facts: Facts) -> pa.Table:
-    """Return every value that an edit may use or an answer may be, as a table of schema `CANDIDATES`.
+def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""
+    return tuple(dict.fromkeys(names[value] for value in subject.holds(effect) if value in names))
+
+
+def asked_about(
+    case: Case,
+    effect: str,
+    subject: RecordedPerson,
+    names: Mapping[str, str],
+    listed: Sequence[Template] = (),
+) -> Case:
+    """Return a case with both prompts about another property of its subject, the candidates and those that are true.
 
     Args:
-        facts: Where names and holders come from.
-
-    Returns:
-        Relations in their order; values as in the cases' `candidates`.
+        case: The edit.
+        effect: The property that is watched.
+        subject: Person to edit.
+        names: Identifier of every candidate -> its name.
+        listed: Templates of the prompts.
     """
-    rows = []
-    for relation_id in RELATIONS:
-        values, listed = attribute_set(facts, relation_id), listed_values(relation_id)
-        for id, label in facts.labels(values).items():
-            row: Mapping[str, str] = listed.get(id, {"provenance": "values that most hold in the source"})
-            rows.append(
-                {
-                    "relation_id": relation_id,
-                    "id": id,
-                    "label": label,
-                    "area": row.get("area"),
-                    "country": groups.values(row.get("country", "")),
-                    "continent": groups.values(row.get("continent", "")),
-                    "provenance": row["provenance"],
-                }
-            )
-    return pa.Table.from_pylist(rows, schema=CANDIDATES)
-
-
-def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: bool = False) -> pa.Table:
-    """Return what is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
-
-    Args:
-        facts: Where names and references come from.
-        people: The people to list.
-        references: Ask for the titles of the references of their statements.
-
-    Returns:
-        One row per person. `provenance` names these references, or else the person's Wikidata page.
-    """
-    ordered = sorted(people, key=lambda person: (person.entity.label, person.id))
-    names = facts.labels({value for person in ordered for values in person.values.values() for value in values})
-    origins = facts.references(person.id for person in ordered) if references else {}
-    chunks = (ordered[start : start + _CHUNK] for start in range(0, max(1, len(ordered)), _CHUNK))
-    return pa.concat_tables(
-        pa.Table.from_pylist([_demographic(person, names, origins) for person in chunk], schema=DEMOGRAPHICS)
-        for chunk in chunks
+    rows = (*templates(effect, "property", listed), *_free(listed))
+    return replace(
+        case,
+        effect_prompts=tuple(attribute_prompt(row, subject) for row in rows),
+        candidates=tuple(dict.fromkeys(names.values())),
+        gold=gold_answers(subject, effect, names),
     )
 
 
-def _demographic(person: RecordedPerson, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]) -> TableRow:
-    values = {
-        column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
-        for column, property_id in PROPERTIES.items()
-    }
-    page = f"https://www.wikidata.org/wiki/{person.id}" if person.id.startswith("Q") else person.id
-    own = () if person.id.startswith(OWN) else (page,)
-    return values | {
-        "id": person.id,
-        "label": person.entity.label,
-        "gender": person.gender,
-        "race": person.race,
-        "region": person.region,
-        "living": person.living,
-        "sitelinks": person.sitelinks,
-        "provenance": origins.get(person.id) or own,
-    }
+def _pair(facts: Facts, edits: Sequence[Edit], effect: str, first_id: int) -> Iterator[Case]:
+    names = facts.labels(attribute_set(facts, effect)) if templates(effect, "property", facts.options.templates) else {}
+    number = first_id
+    for edit in edits:
+        if not gold_answers(edit.subject, effect, names) or number - first_id == facts.options.per_pair:
+            continue
+        case = edit_case(facts, edit, number, effect_relation_id=effect)
+        yield asked_about(case, effect, edit.subject, names, facts.options.templates)
+        number += 1
+
+
+def cross_property(facts: Facts, edits: Mapping[str, Sequence[Edit]], first_id: int = 1) -> Iterator[Case]:
+    """Make the cases of the eight pairs out of the edits that cross-subject cases use too.
+
+    Args:
+        facts: Where people and names come from, with the rules.
+        edits: Relation -> its edits.
+        first_id: Number of the first case.
+
+    Yields:
+        At most `options.per_pair` cases for each pair of Table 7, in its order. `candidates` are the names of every
+        value in the effect property's attribute set that a person in the source holds; `gold` are those that are
+        recorded for the edit's subject. Edits of subjects without a gold answer make no case.
+    """
+    for edited, effect in PAIRS:
+        for case in _pair(facts, edits[edited], effect, first_id):
+            yield case
+            first_id = case.case_id + 1

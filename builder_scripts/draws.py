@@ -13,15 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.builder_scripts.source.sources import (
-    BATCH,
-    Binding,
-    Parameter,
-    Source,
-    SourceTimeout,
-    entity_id,
-    entity_iri,
-)
+from seesaw_cf.builder_scripts.sources import BATCH, Source
+from seesaw_cf.builder_scripts.sparql import Binding, Parameter, SourceTimeout, entity_id, entity_iri
 
 VALUES = 200  # values of a relation without a packaged list
 WHOLE = 20_000  # statements; more are not sorted by an endpoint

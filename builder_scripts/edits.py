@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice, zip_longest
 
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, RecordedPerson
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS
 

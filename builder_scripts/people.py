@@ -7,18 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.base.types import Entity
-from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import Draws, PropertyValues, SampleRequest
-from seesaw_cf.builder_scripts.source.sources import (
-    BATCH,
-    WIKIDATA,
-    Binding,
-    Parameter,
-    Progress,
-    Source,
-    entity_id,
-    silent,
-)
+from seesaw_cf.builder_scripts.draws import Draws, PropertyValues, SampleRequest
+from seesaw_cf.builder_scripts.jobs import BuildOptions
+from seesaw_cf.builder_scripts.sources import BATCH, Progress, Source, silent
+from seesaw_cf.builder_scripts.sparql import WIKIDATA, Binding, Parameter, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 

@@ -1,1 +1,0 @@
-"""From people and facts to cases: edit requests, cross-subject and cross-property clozes, coupled entities."""

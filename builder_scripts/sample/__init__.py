@@ -1,1 +1,0 @@
-"""The embedded sample: its people and facts and how it is built."""
