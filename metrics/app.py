@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import datasets
 import pandas as pd
@@ -20,13 +20,6 @@ from seesaw_cf.base.versions import resolve
 from seesaw_cf.metrics.register import METRICS
 
 _BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, TypeError, ValueError)
-
-
-class Page(Protocol):
-    """A page; gradio's `Blocks` is one."""
-
-    def launch(self) -> object:
-        """Serve the page and open it."""
 
 
 def header(name: str) -> str:
@@ -59,12 +52,11 @@ def table(name: str, text: str, options: str = "") -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(list(_records(result))).dropna(axis=1, how="all"), "; ".join([f"{len(rows)} rows", *others])
 
 
-def page() -> Page:
+def page() -> Any:
     """Return the page, a `gradio.Blocks`; `.launch()` opens it."""
     import gradio as gr
 
     first = next(iter(METRICS))
-    made: Page
     with gr.Blocks(title="seesaw_cf metrics") as made:
         name = gr.Dropdown(list(METRICS), value=first, label="Metric")
         text = gr.Textbox(header(first), lines=8, label="Rows (CSV)")
