@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,74 +47,6 @@ class FlawMean:
         return out | {"note": self.mean.note}
 
 
-@dataclass(frozen=True, slots=True)
-class RaterAgreement:
-    """Agreement of people on one flaw; NaN where there is one rater only.
-
-    Attributes:
-        krippendorff: Alpha of nominal labels.
-        fleiss: Kappa over items that all rated.
-        all_equal: Share of the items that all rated where all ratings are equal.
-        n_items: Items with a row.
-        note: Reason for a missing figure.
-    """
-
-    krippendorff: float
-    fleiss: float
-    all_equal: float
-    n_items: int
-    note: str = ""
-
-    def row(self) -> JsonObject:
-        """Return the figures, or why there are none."""
-        names = ("krippendorff", "fleiss", "all_equal", "n_items")
-        return {"note": self.note} if self.note else {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeAccuracy:
-    """Agreement of an automatic judge with people, on the `n` items that both rated.
-
-    Attributes:
-        judge, constant: Of the judge, and of answering 0 to everything: "any_rater" (the published rule) and "median"
-            (`middle_rating`, without the `n_split`; None where all are).
-        n: Items that both rated.
-        n_split: Those of them on which people have no middle rating.
-        n_unmatched: Answers of the judge without a human rating to compare with.
-    """
-
-    judge: Mapping[str, float]
-    constant: Mapping[str, float]
-    n: int
-    n_split: int
-    n_unmatched: int
-
-    def row(self) -> JsonObject:
-        """Return the figures, or only the counts."""
-        counts = {"n": self.n, "n_split": self.n_split, "n_unmatched": self.n_unmatched}
-        return counts | ({"judge": self.judge, "constant": self.constant} if self.n else {})
-
-
-@dataclass(frozen=True, slots=True)
-class FlawRatings:
-    """What raters see of flaws.
-
-    Attributes:
-        flaws: Group -> flaw -> mean rating.
-        agreement: Flaw -> agreement of the raters.
-        judge: Flaw -> accuracy of the automatic judge; None without one.
-    """
-
-    flaws: Mapping[str, Mapping[str, FlawMean]]
-    agreement: Mapping[str, RaterAgreement]
-    judge: Mapping[str, JudgeAccuracy] | None = None
-
-    def row(self) -> JsonObject:
-        """Return the parts by name."""
-        parts: JsonObject = {"flaws": self.flaws, "agreement": self.agreement}
-        return parts if self.judge is None else {**parts, "judge": self.judge}
-
-
 def open_ended_flaws(
     item: Sequence[str],
     group: Sequence[str],
@@ -124,7 +56,7 @@ def open_ended_flaws(
     *,
     edit: Sequence[str] | None = None,
     judge: str | None = None,
-) -> FlawRatings:
+) -> JsonObject:
     """Return the mean rating per (group, flaw) with tests, the raters' agreement, and an automatic judge's accuracy.
 
     Args:
@@ -137,7 +69,10 @@ def open_ended_flaws(
         judge: Name of an automatic rater, compared with the other raters and left out of the means.
 
     Returns:
-        Means per group and flaw, the raters' agreement per flaw, and with a judge its accuracy per flaw.
+        `flaws`: group -> flaw -> mean rating. `agreement`: flaw -> Krippendorff's nominal alpha, Fleiss' kappa over
+        items that all rated, and in how many of these all are equal. `judge`: flaw -> accuracy on the `n` items that
+        both rated, of the judge and of answering 0 to everything: "any_rater" (the published rule) and "median"
+        (`middle_rating`, without the `n_split`); `n_unmatched` answers have no human rating to compare with.
 
     Raises:
         RecordError: Unequal lengths, a label outside the scale, a rater who rated an item's flaw twice, or an item
@@ -154,8 +89,8 @@ def open_ended_flaws(
     note = "edits not given: pairs of one edit count as independent" if edit is None else ""
     humans = frame[frame["rater"] != judge]
     flaws: dict[str, dict[str, FlawMean]] = {}
-    agreement: dict[str, RaterAgreement] = {}
-    judged: dict[str, JudgeAccuracy] = {}
+    agreement: dict[str, JsonObject] = {}
+    judged: dict[str, JsonObject] = {}
     for (name, which), rows in humans.groupby(["group", "flaw"], sort=True):
         flaws.setdefault(str(name), {})[str(which)] = mean_rating(rows, note=note)
     for which, rows in frame.groupby("flaw", sort=True):
@@ -164,7 +99,8 @@ def open_ended_flaws(
         if judge is not None:
             answers = rows[rows["rater"] == judge].set_index(["group", "item"])["rating"]
             judged[str(which)] = _judge(table, answers)
-    return FlawRatings(flaws, agreement, None if judge is None else judged)
+    out: JsonObject = {"flaws": flaws, "agreement": agreement}
+    return out if judge is None else out | {"judge": judged}
 
 
 def _check(frame: pd.DataFrame, judge: str | None) -> None:
@@ -209,28 +145,26 @@ def mean_rating(rows: pd.DataFrame, clusters: Sequence[str] = ("edit", "rater"),
     return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
 
 
-def _agreement(table: pd.DataFrame) -> RaterAgreement:
+def _agreement(table: pd.DataFrame) -> JsonObject:
     values = table.to_numpy(np.float64)
     if values.shape[1] < 2:
-        return RaterAgreement(NAN, NAN, NAN, len(values), "one rater")
+        return {"note": "one rater"}
     whole = values[~np.isnan(values).any(axis=1)]
     equal = float((whole == whole[:, :1]).all(axis=1).mean()) if len(whole) else NAN
-    return RaterAgreement(krippendorff_alpha(values), fleiss_kappa(values), equal, len(values))
+    figures: JsonObject = {"krippendorff": krippendorff_alpha(values), "fleiss": fleiss_kappa(values)}
+    return figures | {"all_equal": equal, "n_items": len(values)}
 
 
-def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
+def _judge(table: pd.DataFrame, answers: pd.Series) -> JsonObject:
     rated = table[table.notna().any(axis=1)]
     common = rated.index.intersection(answers.dropna().index)
     humans, judged = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
-    unmatched = len(answers) - len(common)
-    if not len(common):
-        return JudgeAccuracy({}, {}, 0, 0, unmatched)
-    judge, constant = (
-        {rule: float(np.nanmean(hit)) if not np.isnan(hit).all() else NAN for rule, hit in hits(humans, guess).items()}
-        for guess in (judged, np.zeros(len(common)))
-    )
-    n_split = int(np.isnan(middle_rating(humans)).sum())
-    return JudgeAccuracy(judge, constant, len(common), n_split, unmatched)
+    n_split = int(np.isnan(middle_rating(humans)).sum()) if len(common) else 0
+    out: JsonObject = {"n": len(common), "n_split": n_split, "n_unmatched": len(answers) - len(common)}
+    for name, guess in (("judge", judged), ("constant", np.zeros(len(common)))) if len(common) else ():
+        right = hits(humans, guess)
+        out[name] = {rule: float(np.nanmean(hit)) if not np.isnan(hit).all() else NAN for rule, hit in right.items()}
+    return out
 
 
 def hits(humans: Floats, guess: Floats) -> dict[str, Floats]:

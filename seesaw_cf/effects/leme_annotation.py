@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
 from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
@@ -31,84 +30,6 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _END.split(text) if part.strip()]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimShares:
-    """Labels of the claims of one group, passage and kind.
-
-    Attributes:
-        shares: Label -> mean over edits of the share within the edit, clustered by edit; {} without labels.
-        pooled: Label -> share over all claims, the papers' value.
-        n: Labelled claims.
-        n_cases: Edits with a labelled claim.
-        n_missing: Claims without a label.
-    """
-
-    shares: Mapping[str, Estimate]
-    pooled: Mapping[str, float]
-    n: int
-    n_cases: int
-    n_missing: int
-
-    def row(self) -> JsonObject:
-        """Return the counts, and label -> its numbers."""
-        return {"n": self.n, "n_cases": self.n_cases, "n_missing": self.n_missing} | {
-            label: share.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": share.note}
-            for label, share in self.shares.items()
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class LabelAgreement:
-    """Agreement of labels with those of people, on the `n` claims that have both.
-
-    Attributes:
-        figures: "accuracy", with the interval of a share, and "macro_f1", with a bootstrap over edits, none below five.
-        cohen_kappa, krippendorff_alpha: Beyond chance.
-        constant: Accuracy of the commonest label.
-        confusion: Counts, people in rows.
-        n: Claims.
-        n_cases: Edits.
-    """
-
-    figures: Mapping[str, Estimate]
-    cohen_kappa: float
-    krippendorff_alpha: float
-    constant: float
-    confusion: Sequence[Sequence[int]]
-    n: int
-    n_cases: int
-
-    def row(self) -> JsonObject:
-        """Return the figures, or only that there are none."""
-        if not self.n:
-            return {"n": 0}
-        out: JsonObject = {name: figure.columns("value", "low", "high") for name, figure in self.figures.items()}
-        names = ("cohen_kappa", "krippendorff_alpha", "constant", "confusion", "n", "n_cases")
-        return out | {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """Labels of claims.
-
-    Attributes:
-        shares: Group -> passage -> kind of claim -> shares of labels.
-        n_rows: Claims given.
-        n_missing: Claims without a label.
-        agreement: With the labels of people; None without them.
-    """
-
-    shares: Mapping[str, Mapping[str, Mapping[str, ClaimShares]]]
-    n_rows: int
-    n_missing: int
-    agreement: LabelAgreement | None = None
-
-    def row(self) -> JsonObject:
-        """Return the parts by name."""
-        out: JsonObject = {"shares": self.shares, "n_rows": self.n_rows, "n_missing": self.n_missing}
-        return out if self.agreement is None else out | {"agreement": self.agreement}
-
-
 def leme_annotation(
     case_id: Sequence[Id],
     group: Sequence[str],
@@ -119,7 +40,7 @@ def leme_annotation(
     reference: Sequence[str | None] | None = None,
     draws: int = 2000,
     seed: int = 0,
-) -> Annotation:
+) -> JsonObject:
     """Return the shares of labels per group, passage and kind of claim.
 
     Args:
@@ -132,7 +53,11 @@ def leme_annotation(
         draws, seed: Bootstrap over edits of the agreement.
 
     Returns:
-        Shares per group, passage and kind of claim; with `reference` the agreement with it.
+        `shares` per group, passage and kind of claim: label -> mean over edits of the share within the edit, clustered
+        by edit, and `pooled` over all claims, the papers' value; `n_rows`, `n_missing`. With `reference` `agreement` on
+        the `n` claims that have both: `accuracy` with the interval of a share, `macro_f1` with a bootstrap over edits
+        (none below five), Cohen's kappa, Krippendorff's alpha, the accuracy of the commonest label, and `confusion`,
+        people in rows.
 
     Raises:
         RecordError: Unequal lengths, an unknown kind of claim or label.
@@ -144,15 +69,15 @@ def leme_annotation(
     frame = read_columns(_KINDS, columns if reference is None else columns | {"reference": reference})
     _check("claim_kind", frame["claim_kind"], CLAIM_KINDS)
     _check("label", frame["label"].dropna(), LABELS)
-    shares: dict[str, dict[str, dict[str, ClaimShares]]] = {}
+    shares: dict[str, dict[str, dict[str, JsonObject]]] = {}
     for key, rows in frame.groupby(["group", "passage", "claim_kind"], sort=True):
         name, text, kind = map(str, key)
         shares.setdefault(name, {}).setdefault(text, {})[kind] = _shares(rows)
-    agreement = None
+    out: JsonObject = {"shares": shares, "n_rows": len(frame), "n_missing": int(frame["label"].isna().sum())}
     if reference is not None:
         _check("reference", frame["reference"].dropna(), LABELS)
-        agreement = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
-    return Annotation(shares, len(frame), int(frame["label"].isna().sum()), agreement)
+        out["agreement"] = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
+    return out
 
 
 def _check(name: str, column: pd.Series, names: Sequence[str]) -> None:
@@ -161,38 +86,37 @@ def _check(name: str, column: pd.Series, names: Sequence[str]) -> None:
         raise RecordError(f"{name}: {unknown[:5]} in {len(column)} rows, expected {', '.join(names)}. Rename them.")
 
 
-def _shares(rows: pd.DataFrame) -> ClaimShares:
+def _shares(rows: pd.DataFrame) -> JsonObject:
     there = rows.dropna(subset=["label"])
-    counts = {"n": len(there), "n_cases": int(there["case_id"].nunique()), "n_missing": len(rows) - len(there)}
-    if there.empty:
-        return ClaimShares({}, {}, **counts)
-    hits = {label: (there["label"] == label).astype(np.float64) for label in LABELS}
-    shares = {label: share_estimate(hit, there["case_id"]) for label, hit in hits.items()}
-    return ClaimShares(shares, {label: float(hit.mean()) for label, hit in hits.items()}, **counts)
+    out: JsonObject = {"n": len(there), "n_cases": int(there["case_id"].nunique()), "n_missing": len(rows) - len(there)}
+    for label in LABELS if len(there) else ():
+        hit = (there["label"] == label).astype(np.float64)
+        share = share_estimate(hit, there["case_id"])
+        out[label] = share.columns("value", "low", "high") | {"pooled": float(hit.mean()), "note": share.note}
+    return out
 
 
-def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
+def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> JsonObject:
     if rows.empty:
-        return LabelAgreement({}, NAN, NAN, NAN, [], n=0, n_cases=0)
+        return {"n": 0}
     truth, answers = (rows[name].map(LABELS.index).to_numpy(np.intp) for name in ("reference", "label"))
     code = pd.factorize(rows["case_id"])[0]
     each = np.zeros((int(code.max()) + 1, len(LABELS), len(LABELS)))
     np.add.at(each, (code, truth, answers), 1.0)
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
-    ends = interval(macro_f1(drawn)) if len(each) >= MIN_EFFECTIVE else (NAN, NAN, NAN)
+    low, high, _ = interval(macro_f1(drawn)) if len(each) >= MIN_EFFECTIVE else (NAN, NAN, NAN)
     total, labels = each.sum(axis=0), np.stack([truth, answers], axis=1).astype(np.float64)
-    f1 = Estimate(float(macro_f1(total)), *ends, n=len(rows), clusters={"case": len(each)})
     right = clustered_share((truth == answers).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
-    figures = {"accuracy": right, "macro_f1": f1}
-    return LabelAgreement(
-        figures,
-        cohen_kappa=cohen_kappa(labels),
-        krippendorff_alpha=krippendorff_alpha(labels),
-        constant=float(total.sum(axis=1).max() / total.sum()),
-        confusion=total.astype(int).tolist(),
-        n=len(rows),
-        n_cases=len(each),
-    )
+    return {
+        "accuracy": right.columns("value", "low", "high"),
+        "macro_f1": {"value": float(macro_f1(total)), "low": low, "high": high},
+        "cohen_kappa": cohen_kappa(labels),
+        "krippendorff_alpha": krippendorff_alpha(labels),
+        "constant": float(total.sum(axis=1).max() / total.sum()),
+        "confusion": total.astype(int).tolist(),
+        "n": len(rows),
+        "n_cases": len(each),
+    }
 
 
 def macro_f1(confusion: Floats) -> Floats:

@@ -132,47 +132,6 @@ def _entropy(text: str) -> float:
     return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """Correlation of a measure with the survey item it should approximate.
-
-    Attributes:
-        item: The survey item.
-        spearman: Rank correlation over `n` rows with a bootstrap over edits; p (two-sided) is that of edit means, so
-            that rows of one edit are not counted as independent, by permutation below ten edits. Neither below five.
-    """
-
-    item: str
-    spearman: Estimate
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        spearman = self.spearman
-        out: JsonObject = {"item": self.item, "spearman": spearman.value} | spearman.columns("low", "high", "p", "n")
-        return out | {"n_cases": spearman.clusters["case"]}
-
-
-@dataclass(frozen=True, slots=True)
-class AutoMeasures:
-    """Measures of passages.
-
-    Attributes:
-        means: Measure -> its mean, clustered by edit.
-        values: Measure -> value per row, NaN = none.
-        correlations: Measure -> its correlation with the rated item it stands for; None without ratings.
-    """
-
-    means: Mapping[str, Estimate]
-    values: Mapping[str, Sequence[float]]
-    correlations: Mapping[str, Correlation] | None = None
-
-    def row(self) -> JsonObject:
-        """Return the parts by name."""
-        means = {name: mean.columns("value", "low", "high", "n", "note") for name, mean in self.means.items()}
-        out: JsonObject = {"means": means, "values": self.values}
-        return out if self.correlations is None else out | {"correlations": self.correlations}
-
-
 def leme_auto(
     case_id: Sequence[Id],
     columns: PassageColumns,
@@ -181,7 +140,7 @@ def leme_auto(
     ratings: Mapping[str, Sequence[float | None]] | None = None,
     draws: int = 1000,
     seed: int = 0,
-) -> AutoMeasures:
+) -> JsonObject:
     """Return the measures of LEME's Appendix I, their means, and their correlation with the ratings they stand for.
 
     Args:
@@ -192,7 +151,8 @@ def leme_auto(
         draws, seed: Of the bootstrap of the correlations.
 
     Returns:
-        Means, values per row, and with ratings the correlations.
+        `means`: measure -> its mean, clustered by edit; `values`: measure -> value per row, NaN = none; with ratings
+        `correlations`.
 
     Raises:
         RecordError: Unequal lengths, or a rating outside 1 to 7.
@@ -218,9 +178,12 @@ def leme_auto(
     measured["ngram_entropy"] = [_entropy(text) for text in joined]
     for name in measures or {}:
         measured[name] = frame[f"measure {name}"].tolist()
-    means = {name: _summary(values, case_id) for name, values in measured.items()}
-    related = None if ratings is None else correlations(case_id, measured, ratings, draws=draws, seed=seed)
-    return AutoMeasures(means, measured, related)
+    names = ("value", "low", "high", "n", "note")
+    means = {name: _summary(values, case_id).columns(*names) for name, values in measured.items()}
+    out: JsonObject = {"means": means, "values": measured}
+    if ratings is not None:
+        out["correlations"] = correlations(case_id, measured, ratings, draws=draws, seed=seed)
+    return out
 
 
 def _draws(case_id: Sequence[Id], rows: NDArray[np.intp], draws: int, seed: int) -> list[NDArray[np.intp]]:
@@ -247,7 +210,7 @@ def correlations(
     *,
     draws: int = 1000,
     seed: int = 0,
-) -> dict[str, Correlation]:
+) -> dict[str, JsonObject]:
     """Return Spearman's rank correlation of each measure with the item it stands for, where that item was rated.
 
     Args:
@@ -257,7 +220,8 @@ def correlations(
         draws, seed: Bootstrap over whole edits.
 
     Returns:
-        Measure -> its correlation.
+        Measure -> `item`, `spearman` over `n` rows with a bootstrap over edits, `p` (two-sided) of edit means, so that
+        rows of one edit are not counted as independent, by permutation below ten edits; neither below five.
 
     Raises:
         RecordError: No item of any measure was rated, or a rating is outside 1 to 7.
@@ -265,7 +229,7 @@ def correlations(
 
     Source: LEME, Appendix I.
     """
-    out: dict[str, Correlation] = {}
+    out: dict[str, JsonObject] = {}
     for name, values in measures.items():
         item = STANDS_FOR[checks.one_of("measure", name, STANDS_FOR)]
         if item not in ratings:
@@ -281,11 +245,10 @@ def correlations(
         means = pd.DataFrame(pair[:, rows].T).groupby([list(case_id)[row] for row in rows]).mean().to_numpy().T
         enough = means.shape[1] >= MIN_EFFECTIVE
         drawn = [_spearman(pair[:, pick]) for pick in _draws(case_id, rows, draws, seed)] if enough else []
-        low, high, stderr = interval(np.array(drawn))
+        low, high, _ = interval(np.array(drawn))
         p = _p(means, seed) if enough and np.isfinite(_spearman(means)) else NAN
-        cases = {"case": means.shape[1]}
-        estimate = Estimate(_spearman(pair[:, rows]), low, high, stderr, p, n=int(rows.size), clusters=cases)
-        out[name] = Correlation(item, estimate)
+        found = {"item": item, "spearman": _spearman(pair[:, rows]), "low": low, "high": high, "p": p}
+        out[name] = {**found, "n": int(rows.size), "n_cases": means.shape[1]}
     if not out:
         raise RecordError(
             f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -17,70 +16,13 @@ from seesaw_cf.stats.case_means import case_estimate
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 
 
-@dataclass(frozen=True, slots=True)
-class MeanRatings:
-    """Ratings of one method on one item or question type.
-
-    Attributes:
-        mean: Mean of case means over `n` ratings, clustered by case.
-        n_missing: Ratings that were not given.
-        difference: This method minus the reference over the edits that both have; None without a reference.
-    """
-
-    mean: Estimate
-    n_missing: int
-    difference: Estimate | None = None
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        counts = {"n": self.mean.n, "n_cases": self.mean.n_clusters, "n_missing": self.n_missing}
-        row = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
-        return row if self.difference is None else row | {"difference": _shown(self.difference)}
-
-
-def _shown(estimate: Estimate) -> JsonObject:
-    if not estimate.n:
-        return {"mean": estimate.value, "note": estimate.note, "n_cases": 0}
-    return {"n_cases": estimate.n_clusters, "mean": estimate.value} | estimate.columns(
-        "low", "high", "stderr", "note", "p"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MethodRatings:
-    """Ratings of one editing method.
-
-    Attributes:
-        items: Survey item -> its ratings.
-        types: Question type -> its ratings.
-    """
-
-    items: Mapping[str, MeanRatings]
-    types: Mapping[str, MeanRatings]
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Ratings of editing methods.
-
-    Attributes:
-        methods: Method -> its ratings.
-        n_ratings: Ratings that were given; they alone count.
-        n_missing: Ratings that were not.
-    """
-
-    methods: Mapping[str, MethodRatings]
-    n_ratings: int
-    n_missing: int
-
-
 def survey_of_columns(
     case_id: Sequence[int],
     method: Sequence[str],
     item: Sequence[str],
     rating: Sequence[float | None],
     reference: str | None = None,
-) -> Survey:
+) -> JsonObject:
     """Return the mean rating of every method on every item.
 
     Args:
@@ -91,7 +33,8 @@ def survey_of_columns(
         reference: Baseline of the other methods, within the same edits.
 
     Returns:
-        Per method the mean ratings of items and question types, with `reference` also the differences from it.
+        `methods`: per method the mean ratings of items and question types, with `reference` also the differences from
+        it; `n_ratings` that were given, which alone count, and `n_missing`.
 
     Raises:
         RecordError: Columns of different lengths, or ratings outside 1 to 7.
@@ -105,15 +48,13 @@ def survey_of_columns(
     frame = read_columns({"case_id": ids, "method": labels, "item": labels, "rating": floats}, columns)
     _check(frame, reference)
     frame["type"] = frame["item"].map(_TYPE_OF)
-    methods = {}
+    methods: JsonObject = {}
     for name, rows in frame.groupby("method", sort=True):
         versus = frame[frame["method"] == reference] if reference is not None and name != reference else None
-        methods[str(name)] = MethodRatings(
-            items=_cells(rows, versus, "item", [entry.name for entry in ITEMS]),
-            types=_cells(rows, versus, "type", TYPES),
-        )
+        items, types = _cells(rows, versus, "item", [*_TYPE_OF]), _cells(rows, versus, "type", TYPES)
+        methods[str(name)] = {"items": items, "types": types}
     missing = int(frame["rating"].isna().sum())
-    return Survey(methods, n_ratings=len(frame) - missing, n_missing=missing)
+    return {"methods": methods, "n_ratings": len(frame) - missing, "n_missing": missing}
 
 
 def _check(frame: pd.DataFrame, reference: str | None) -> None:
@@ -130,17 +71,19 @@ def _check(frame: pd.DataFrame, reference: str | None) -> None:
         one_of("method", reference, sorted(set(frame["method"])))
 
 
-def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, MeanRatings]:
-    parts = {name: rows[rows[by] == name] for name in names}
-    return {
-        name: MeanRatings(
-            _mean(part),
-            int(part["rating"].isna().sum()),
-            None if versus is None else _difference(part, versus[versus[by] == name]),
-        )
-        for name, part in parts.items()
-        if len(part)
-    }
+def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, JsonObject]:
+    """Return mean ratings by name, and what they are more than those of the reference."""
+    out = {}
+    for name in names:
+        part = rows[rows[by] == name]
+        if part.empty:
+            continue
+        mean = _mean(part)
+        out[name] = {"n": mean.n, "n_cases": mean.n_clusters, "n_missing": int(part["rating"].isna().sum())}
+        out[name] |= {"mean": mean.value} | mean.columns("low", "high", "stderr", "note")
+        if versus is not None:
+            out[name]["difference"] = _difference(part, versus[versus[by] == name])
+    return out
 
 
 def _mean(rows: pd.DataFrame) -> Estimate:
@@ -150,12 +93,14 @@ def _mean(rows: pd.DataFrame) -> Estimate:
     return case_estimate(rated["rating"], rated["case_id"], within=(min(SCALE), max(SCALE)))
 
 
-def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
+def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> JsonObject:
     """Return the mean of the method minus that of the reference, over the edits that both have ratings of."""
     sides = [side[side["rating"].notna()] for side in (rows, versus)]
     common = set(sides[0]["case_id"]) & set(sides[1]["case_id"])
     if not common:
-        return Estimate(float("nan"), note="no edit in common")
+        return {"mean": None, "note": "no edit in common", "n_cases": 0}
     joined = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
     side = joined.index.get_level_values("side").to_numpy()
-    return case_estimate(joined["rating"], joined["case_id"], side == 0, side == 1)
+    found = case_estimate(joined["rating"], joined["case_id"], side == 0, side == 1)
+    columns = found.columns("low", "high", "stderr", "note", "p")
+    return {"n_cases": found.n_clusters, "mean": found.value} | columns

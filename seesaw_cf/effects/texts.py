@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,38 +65,13 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     return [float(s) if words(ref) else float("nan") for s, ref in zip(scores, joined)]
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """Measures of generated texts, averaged over cases.
-
-    Attributes:
-        measures: Name -> mean over the `n` cases that have it, with a t interval over cases, none below five:
-            `ngram_entropy` (2/3 H2 + 4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`,
-            `length` (words), `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative
-            log-likelihood per token).
-        n_cases: Cases given.
-        n_empty: Texts without a word, which count in nothing but `length`.
-    """
-
-    measures: Mapping[str, Estimate]
-    n_cases: int
-    n_empty: int
-
-    def row(self) -> JsonObject:
-        """Return measure -> its numbers, and the counts."""
-        row: JsonObject = {
-            name: measure.columns("value", "low", "high", "n", "note") for name, measure in self.measures.items()
-        }
-        return row | {"n_cases": self.n_cases, "n_empty": self.n_empty}
-
-
 def generation_quality(
     case_id: Sequence[int],
     texts: Sequence[Sequence[str]],
     references: Sequence[Sequence[str]],
     *,
     log_likelihood: LogLikelihood | None = None,
-) -> Quality:
+) -> JsonObject:
     """Return entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
 
     Args:
@@ -106,7 +81,10 @@ def generation_quality(
         log_likelihood: Gives (summed log-likelihood in nats, scored tokens) per text; without it no perplexity.
 
     Returns:
-        The measures, see `Quality`.
+        Name -> mean over the `n` cases that have it, with a t interval over cases, none below five: `ngram_entropy`
+        (2/3 H2 + 4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`, `length` (words),
+        `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative log-likelihood per
+        token); `n_cases`, and `n_empty` texts without a word, which count in nothing but `length`.
 
     Raises:
         RecordError: Unequal lengths, a case without texts or in several rows, or values of `log_likelihood` that are
@@ -139,7 +117,9 @@ def generation_quality(
         mean = measures["perplexity"]
         value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
         measures["perplexity"] = replace(mean, value=value, low=low, high=high)
-    return Quality(measures, n_cases=len(texts), n_empty=sum(not words(t) for own in texts for t in own))
+    names = ("value", "low", "high", "n", "note")
+    out: JsonObject = {name: measure.columns(*names) for name, measure in measures.items()}
+    return out | {"n_cases": len(texts), "n_empty": sum(not words(t) for own in texts for t in own)}
 
 
 def finite_mean(values: Iterable[float]) -> float:

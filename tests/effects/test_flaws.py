@@ -42,7 +42,8 @@ def rated(rng: np.random.Generator, raters: int, edits: int, samples: int = 5) -
     edit, sample, rater = (place.ravel().astype(str).tolist() for place in np.indices(shape))
     item = [f"{one}/{other}" for one, other in zip(edit, sample)]
     same = ["x"] * len(item)
-    return open_ended_flaws(item, same, same, rater, rating.ravel().tolist(), edit=edit).flaws["x"]["x"].mean
+    found: Any = open_ended_flaws(item, same, same, rater, rating.ravel().tolist(), edit=edit)
+    return found["flaws"]["x"]["x"].mean  # type: ignore[no-any-return]
 
 
 def test_mean_and_clustered_error_by_hand() -> None:

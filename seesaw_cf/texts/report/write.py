@@ -214,14 +214,16 @@ def _correlated(run: RunTexts, people: Collected) -> pd.DataFrame:
     beside = mean.reindex(places)
     ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
     try:
-        found = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
+        found: Any = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
         return frame_of([text_row("measure_correlation", Estimate(float("nan"), note=str(error)))])
-    pairs = (found.correlations or {}).items()
-    return frame_of(
-        text_row("measure_correlation", own.spearman, asked=name, reference=own.item, scale="rho")
-        for name, own in pairs
-    )
+    rows = []
+    for name, own in found["correlations"].items():
+        rho = Estimate(
+            own["spearman"], own["low"], own["high"], p=own["p"], n=own["n"], clusters={"case": own["n_cases"]}
+        )
+        rows.append(text_row("measure_correlation", rho, asked=name, reference=own["item"], scale="rho"))
+    return frame_of(rows)
 
 
 # Texts on a page.
