@@ -73,7 +73,7 @@ def _check(frame: pd.DataFrame, reference: str | None) -> None:
 
 def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, JsonObject]:
     """Return mean ratings by name, and what they are more than those of the reference."""
-    out = {}
+    out: dict[str, JsonObject] = {}
     for name in names:
         part = rows[rows[by] == name]
         if part.empty:

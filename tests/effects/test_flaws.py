@@ -43,7 +43,7 @@ def rated(rng: np.random.Generator, raters: int, edits: int, samples: int = 5) -
     item = [f"{one}/{other}" for one, other in zip(edit, sample)]
     same = ["x"] * len(item)
     found: Any = open_ended_flaws(item, same, same, rater, rating.ravel().tolist(), edit=edit)
-    return found["flaws"]["x"]["x"].mean  # type: ignore[no-any-return]
+    return found["flaws"]["x"]["x"].mean
 
 
 def test_mean_and_clustered_error_by_hand() -> None:
