@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_origin
 
 import yaml
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.checks import items, one_of, shown
-from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.errors import RecordError, SeesawError, UnknownNameError, unknown_name
+from seesaw_cf.base.fields import OneOf, Positive, check_value, hints_of
 from seesaw_cf.base.text import read_text
-from seesaw_cf.base.types import DTYPES, SCORERS, JsonObject
+from seesaw_cf.base.types import DTYPES, JsonObject
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, RUN_FAMILY, AuditSettings
 from seesaw_cf.models.editor import Overrides, Settings
-from seesaw_cf.run.design import DESIGNS
 from seesaw_cf.run.jobs import PROTOCOLS, Job
+
+T = TypeVar("T")
 
 # Reading a YAML file of a user: nothing but plain values, no key twice, no aliases.
 
@@ -78,9 +79,6 @@ _OPTIONS = (
     *("design", "prompts_per_person", "holders"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha")
-# What an annotation does not tell: the values of a name, the ends of a number.
-_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "design": tuple(DESIGNS)}
-_LIMITS = {"seed": (0, checks.LAST_SEED), "threads": (1, checks.MOST_THREADS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +94,10 @@ class Base:
 
     model: str
     revision: str | None = None
-    dtype: str = "float32"
+    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     device: str = "auto"
     corpus: str | None = None
-    corpus_limit: int | None = None
+    corpus_limit: Positive | None = None
     moments: str | None = None
     settings: str | None = None
 
@@ -110,7 +108,7 @@ class RecordSet:
 
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
-    limit: int | None = None
+    limit: Positive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +164,15 @@ def read_study(file: Path) -> Study:
     values = _keys(str(file), read_yaml(file), {*_TOP, *_LISTS, *_OPTIONS, *_DECLARED})
     place = f"{file}: "
     parts = {key: _named(str(file), key, values) for key in ("models", "editors", "records")}
+    options = _fields(Job, place, _those(values, _OPTIONS))
+    _made(place, Job, model="seesaw-tiny", editors=("ft",), **options)  # as every cell will
     return Study(
         title=checks.text(f"{place}title", values.get("title", file.stem), empty=False),
         models={name: _model(f"{place}models.{name}", value) for name, value in parts["models"].items()},
         editors={name: _editor(f"{place}editors", name, value) for name, value in parts["editors"].items()},
         records={name: _records(f"{place}records.{name}", value) for name, value in parts["records"].items()},
-        options=_fields(Job, place, {name: values[name] for name in _OPTIONS if name in values}),
-        audit=AuditSettings(
-            **_fields(AuditSettings, place, {name: values[name] for name in _DECLARED if name in values})
-        ),
+        options=options,
+        audit=_made(place, AuditSettings, **_fields(AuditSettings, place, _those(values, _DECLARED))),
         **{name: _names(place + name, values[name], allowed) for name, allowed in _LISTS.items() if name in values},
     )
 
@@ -189,26 +187,26 @@ def _keys(where: str, values: object, allowed: Collection[str]) -> Mapping[str, 
     return values
 
 
-def _fields(kind: type[Any], place: str, values: Mapping[str, object]) -> dict[str, Any]:
+def _those(values: Mapping[str, object], names: Collection[str]) -> dict[str, object]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _made(place: str, kind: Callable[..., T], **values: Any) -> T:
+    """Return a record of values of the file; an error names the file."""
+    try:
+        return kind(**values)
+    except SeesawError as error:
+        raise type(error)(f"{place}{error}") from None
+
+
+def _fields(kind: Any, place: str, values: Mapping[str, object]) -> dict[str, Any]:
     """Return values that are fields of a dataclass, each checked against its annotation."""
-    types = {entry.name: str(entry.type) for entry in fields(kind)}
-    return {name: _value(place + name, name, value, types[name]) for name, value in values.items()}
-
-
-def _value(where: str, name: str, value: object, kind: str) -> object:
-    if name in _CHOICES:
-        return _known(where, value, _CHOICES[name])
-    if kind.startswith("bool") and not isinstance(value, bool):
-        raise RecordError(f"{where} is {shown(value)}, expected true or false.")
-    if kind.startswith("bool") or (kind.startswith("Number") and value == "all"):
-        return value
-    if kind.startswith(("int", "Number", "Positive", "Seed", "Threads")):
-        return checks.whole(where, value, *_LIMITS.get(name, (1, checks.LARGEST)))
-    if kind.startswith("float"):
-        return checks.number(where, value, 0, 1 if name == "alpha" else math.inf, ends=False)
-    if kind.startswith("tuple"):
-        return _names(where, value)
-    return checks.text(where, value, empty=False)
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        hint = hints_of(kind)[name]
+        checked[name] = _names(place + name, value) if get_origin(hint) is tuple else value
+        check_value(place + name, checked[name], hint)
+    return checked
 
 
 def _names(where: str, value: object, allowed: Collection[str] = ()) -> tuple[str, ...]:
