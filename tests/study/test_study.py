@@ -1,27 +1,23 @@
-"""A study is run cell by cell, by any number of processes, killed, extended and reported as one."""
+"""A study is run cell by cell, killed, extended and reported as one."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from seesaw_cf.base.locks import file_lock
 from seesaw_cf.cli import main
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Block
 from seesaw_cf.study import work
-from seesaw_cf.study.cells import StudyCell, cells_of, failure, note_failure
-from seesaw_cf.study.declared import Base, RecordSet, read_study
+from seesaw_cf.study.cells import StudyCell, failure, note_failure
+from seesaw_cf.study.declared import Base, RecordSet
 from tests.conftest import ROOT
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -200,42 +196,6 @@ def test_cells_are_chosen_and_what_was_not_run_is_said(folder: Path, capsys: pyt
     assert "unknown cell 'one/mine/single/lara'. Did you mean 'one/mine/single/lora'" in capsys.readouterr().err
 
 
-def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = written(folder, 1, 1, 1)
-    made, out = read_study(file), folder / "out"
-    (cell,) = cells_of(made)
-    waits: list[float] = []
-    lock = out / "locks" / cell.name
-    with file_lock(lock) as mine:
-        assert mine
-        with file_lock(lock) as twice:
-            assert not twice
-
-        def give_up(seconds: float) -> None:
-            waits.append(seconds)
-            if waits == [work._POLL]:
-                raise KeyboardInterrupt
-
-        (out / "study.json").write_text(json.dumps(made.record()))
-        monkeypatch.setattr(time, "sleep", give_up)
-        with pytest.raises(KeyboardInterrupt):
-            work.run_study(made, out, progress=False)
-    assert not (out / "cells").exists()
-    assert work.run_study(made, out, progress=False) == []
-
-
-def test_a_report_waits_for_that_of_another_process_and_then_has_what_was_finished_meanwhile(folder: Path) -> None:
-    made, out = read_study(written(folder, 1, 2, 1)), folder / "out"
-    work.run_study(made, out, ["*/ft"], progress=False)
-    report = threading.Thread(target=work.report_study, args=(made, out), daemon=True)
-    with file_lock(out / "locks" / ".report"):
-        report.start()
-        work.run_study(made, out, progress=False)
-        assert not (out / "report").exists()
-    report.join(60)
-    assert "Missing" not in notes(out)
-
-
 def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_names(folder: Path) -> None:
     cells = [StudyCell(name, Base("one"), RecordSet(), {}) for name in ("a/b--c/single/ft", "a--b/c/single/ft")]
     note_failure(cells[0], folder, "broken")
@@ -269,7 +229,10 @@ def test_two_studies_in_one_folder_are_refused(folder: Path, capsys: pytest.Capt
     file = written(folder, 1, 2, 1)
     file.write_text(file.read_text() + "margin: 0.1\n")
     assert study(file, "out") == 1
-    assert "out belongs to another study:\n  margin: the folder has 0.02, this file 0.1" in capsys.readouterr().err
+    assert (
+        "out belongs to another study:\n  declared.margin: the folder has 0.02, this file 0.1"
+        in capsys.readouterr().err
+    )
 
 
 def test_records_that_changed_between_cells_are_refused(
@@ -281,22 +244,4 @@ def test_records_that_changed_between_cells_are_refused(
     manifest.write_text(json.dumps(found | {"data": found["data"] | {"sha256": "0" * 64}}))
     assert study(file, "out", "--report-only") == 1
     said = capsys.readouterr().err
-    assert "one/mine/single/ft and one/mine/single/lora are of one study, but they differ in the sha256 of th" in said
-
-
-def _process(out: str) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "seesaw_cf", "study", "study.yaml", "--out", out, "--quiet"]
-    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
-
-
-@pytest.mark.slow(90)
-def test_two_processes_share_a_study_and_one_is_killed(folder: Path, out: Path) -> None:
-    written(folder, 1, 2, 1)
-    first, second = _process("shared"), _process("shared")
-    while not list((folder / "shared").rglob("shards/*/*.parquet")):
-        time.sleep(0.05)
-        assert first.poll() is None
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    assert second.wait(timeout=600) == 0
-    assert contents(out) == contents(folder / "shared")
+    assert "one/mine/single/ft and one/mine/single/lora are of one study, but they differ in data.sha256: " in said
