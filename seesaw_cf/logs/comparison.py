@@ -19,7 +19,7 @@ from seesaw_cf.base.public import checked
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.logs import sentences
-from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences, not_compared
+from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences
 from seesaw_cf.logs.inspect_log import is_inspect, read_inspect
 from seesaw_cf.logs.lm_eval import is_lm_eval, read_lm_eval
 from seesaw_cf.logs.log import EvalLog, Reader, read_tables, sample_errors
@@ -309,10 +309,10 @@ def compare_logs(
                 f"{list(pair.metrics)[:20]}. Name one of them."
             )
     found = [differences(pair, settings) for pair in pairs]
-    notes = dict.fromkeys(note for pair in pairs for note in (*pair.notes, *not_compared(pair.frame)))
+    notes = dict.fromkeys(note for pair, (_, _, own) in zip(pairs, found) for note in (*pair.notes, *own))
     return LogComparison(
         names[0],
-        pd.concat([frame for frame, _ in found], ignore_index=True),
+        pd.concat([frame for frame, *_ in found], ignore_index=True),
         pd.concat([sentences.answer_forms(pair).assign(changed=pair.name) for pair in pairs], ignore_index=True),
         pd.concat([pair.counts.assign(changed=pair.name) for pair in pairs], ignore_index=True),
         found[0][1],
@@ -320,3 +320,28 @@ def compare_logs(
         tuple(map(str, paths)),
         tuple(notes),
     )
+
+
+@checked
+def compare(
+    base: Place,
+    changed: Place | Sequence[Place] | Mapping[str, Place],
+    *,
+    groups: Sequence[str] = (),
+    clusters: Sequence[str] = (),
+    settings: CompareSettings | None = None,
+) -> LogComparison:
+    """Compare logs of a model before and after a change, as `seesaw-cf compare` does.
+
+    Args:
+        base, changed: See `compare_logs`.
+        groups: Fields of items with the names of groups.
+        clusters: Fields that name what items share.
+        settings: Margins, level and everything else that is declared before.
+
+    Raises:
+        SeesawError: See `compare_logs`.
+    """
+    declared = settings or CompareSettings()
+    groups, clusters = tuple(groups) or declared.groups, tuple(clusters) or declared.clusters
+    return compare_logs(base, changed, replace(declared, groups=groups, clusters=clusters))

@@ -8,13 +8,15 @@ where there are two. Columns beside those of the frame: `FURTHER`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.logs.log import number_of
@@ -101,8 +103,12 @@ class MetricValues:
         return BOUNDS["float32"] if self.scale == "nats" else 0.0
 
 
-def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str]:
-    """Return every difference of two logs as a frame, and in words what the clusters are."""
+def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str, list[str]]:
+    """Return every difference of two logs as a frame, in words what the clusters are, and what is not compared.
+
+    Raises:
+        RecordError: Nothing is scored in both logs.
+    """
     frame = pairs.frame
     codes, about = cluster_codes(frame, settings.clusters)
     size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
@@ -124,7 +130,15 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
         names |= {"family": question.family, "margin": margin, **numbers}
         rows.append(row("contrast" if question.contrast else "change", "log", estimate, **names))
     _decide(rows, {question.metric: values[question.metric].floor for question in asked}, settings)
-    return pd.DataFrame([*rows, *_corpus_rows(frame, pairs.name)], columns=[*COLUMNS, *FURTHER]), about
+    corpora, notes = _corpora(frame, pairs)
+    if not np.isfinite([entry["before"] for entry in (*rows, *corpora) if "before" in entry]).any() and not any(
+        entry["unscored_before"] != entry["unscored_after"] for entry in rows
+    ):
+        raise RecordError(
+            f"compare: no item has a score in both logs of {pairs.name} and its base, expected numbers, C, I, P, yes, "
+            f"no, true or false. {' '.join((*pairs.notes, *notes))}".strip()
+        )
+    return pd.DataFrame([*rows, *corpora], columns=[*COLUMNS, *FURTHER]), about, notes
 
 
 def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
@@ -304,43 +318,36 @@ def _verdict(entry: Row, floor: float, same: float | None, settings: CompareSett
 # Metrics of a whole task.
 
 
-def _corpus_rows(frame: pd.DataFrame, name: str) -> Iterator[Row]:
-    """Yield metrics of a whole task before and after, recomputed; they have no test."""
-    for task, rows in frame.groupby("task", observed=True, sort=False):
-        for metric in dict.fromkeys(metric for others in rows[f"others/{SIDES[0]}"] for metric in others):
-            pairs = _logged(rows, metric)
-            if len(pairs) and (found := [corpus_metric(metric, pairs[side]) for side in SIDES]) and None not in found:
-                value, lost = float(found[1]) - float(found[0]), len(rows) - len(pairs)  # type: ignore[arg-type]
-                names = {"editor": name, "relation": str(task), "asked": metric, "scale": "score", "family": ""}
-                names |= {"before": found[0], "after": found[1], "moved_most": abs(value), "clusters": len(pairs)}
-                names |= {"unscored_before": lost, "unscored_after": lost}
-                yield row("change", "log", Estimate(value, n=len(pairs), note=CORPUS), **names)
-
-
-def _logged(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return what both logs have of a metric that is no number of an item."""
-    sides = {side: rows[f"others/{side}"].map(lambda others: others.get(metric)) for side in SIDES}
-    return pd.DataFrame(sides).dropna()
-
-
-def not_compared(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on every metric that is no number of an item and cannot be recomputed from the samples."""
-    for task, rows in frame.groupby("task", observed=True, sort=False):
-        others = [own for side in SIDES for own in rows[f"others/{side}"]]
-        for metric in dict.fromkeys(metric for own in others for metric in own):
-            pairs = _logged(rows, metric)
-            example = next(own[metric] for own in others if metric in own)
-            if not len(pairs) or any(corpus_metric(metric, pairs[side]) is None for side in SIDES):
-                yield (
-                    f"{metric} of {task} is no number of an item (such as {str(example)[:40]}) and cannot be "
-                    "recomputed from the samples, so it is not compared."
+def _corpora(frame: pd.DataFrame, pairs: PairedItems) -> tuple[list[Row], list[str]]:
+    """Return metrics of a whole task before and after, recomputed and without a test, and what cannot be compared."""
+    rows, notes = [], []
+    for task, own in frame.groupby("task", observed=True, sort=False):
+        sides = [own[f"others/{side}"].tolist() for side in SIDES]
+        for metric, example in {name: value for side in sides for item in side for name, value in item.items()}.items():
+            logged = [
+                (first[metric], second[metric]) for first, second in zip(*sides) if metric in first and metric in second
+            ]
+            before, after = (corpus_metric(metric, side) for side in list(zip(*logged)) or ((), ()))
+            if before is None or after is None:
+                notes.append(
+                    f"{metric} of {task} is no number of an item (such as {shown(example, 40)}), so it is left out."
                 )
+                continue
+            names = {"editor": pairs.name, "relation": str(task), "asked": metric, "scale": "score", "family": ""}
+            names |= dict.fromkeys(("unscored_before", "unscored_after"), len(own) - len(logged))
+            names |= {"before": before, "after": after, "moved_most": abs(after - before), "clusters": len(logged)}
+            rows.append(row("change", "log", Estimate(after - before, n=len(logged), note=CORPUS), **names))
+    return rows, notes
 
 
-def corpus_metric(name: str, values: Iterable[object]) -> float | None:
+def corpus_metric(name: str, values: Sequence[object]) -> float | None:
     """Return mcc or f1 of a task, from pairs of the right and the given class; None where it cannot be computed."""
     pairs = [[number_of(part) for part in pair] if isinstance(pair, list) else [] for pair in values]
-    if name not in ("mcc", "f1") or any(len(pair) != 2 or not all(map(math.isfinite, pair)) for pair in pairs):
+    if (
+        name not in ("mcc", "f1")
+        or not pairs
+        or any(len(pair) != 2 or not all(map(math.isfinite, pair)) for pair in pairs)
+    ):
         return None
     right, given = np.array(pairs).T
     if name == "mcc":

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog, read_table_file
@@ -62,7 +61,7 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
         settings: For `allow` and `errors`: an item with an error or without a score has 0 of what is at most 1.
 
     Raises:
-        RecordError: The logs were not made alike, or no item or no metric is in both.
+        RecordError: The logs were not made alike, or no item is in both.
     """
     settings = settings or CompareSettings()
     notes = [*base.notes, *changed.notes, *_allowed_differences(base, changed, settings.allow)]
@@ -73,20 +72,15 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
     (left, repeated), (right, again) = (_items(log, settings.errors) for log in (base, changed))
     rows = _matches(left, right)
     _check_content(rows, base, changed.name, settings.allow)
-    if rows.empty or not metrics:
-        what = "item" if rows.empty else "metric"
+    if rows.empty:
+        tasks = [list(map(str, log.items["task"].cat.categories))[:5] for log in (base, changed)]
         raise RecordError(
-            f"compare: no {what} is in both logs: {base.name} has {_content(base)}, {changed.name} has "
-            f"{_content(changed)}. Give logs of the same tasks."
+            f"compare: no item is in both logs: {base.name} has tasks {tasks[0]}, {changed.name} has tasks {tasks[1]}. "
+            "Give logs of the same tasks."
         )
     frame = _joined(base, left, right, rows, metrics)
     counts = _counts(rows, left, right, repeated.add(again, fill_value=0), frame)
     frame = frame[~(_states(frame) == INVALIDATED).any(axis=1)].reset_index(drop=True)
-    if not frame[[f"metric:{metric}/{side}" for metric in metrics for side in SIDES]].notna().any(axis=None):
-        raise RecordError(
-            f"compare: no item has a score in {base.name} or {changed.name}, expected numbers, C, I, P, yes, no, true "
-            f"or false: {base.name} has {_content(base)}. Give logs with scores."
-        )
     if counts["epochs_differ"].any() and "epochs" not in settings.allow:
         row = counts[counts["epochs_differ"] > 0].iloc[0]
         raise RecordError(
@@ -95,12 +89,6 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
             "ones."
         )
     return PairedItems(changed.name, frame, metrics, counts, tuple(dict.fromkeys(notes)))
-
-
-def _content(log: EvalLog) -> str:
-    others = {name: value for row in log.items["others"] for name, value in row.items()}
-    none = f" and {shown(others, 200)}, which are no numbers" if others else ""
-    return f"tasks {list(map(str, log.items['task'].cat.categories))[:5]} with metrics {list(log.metrics)[:5]}{none}"
 
 
 def _allowed_differences(base: EvalLog, changed: EvalLog, allow: Collection[str]) -> list[str]:

@@ -73,7 +73,8 @@ class ModelChange:
         """The form of answers of the tasks that are tested, those with most other answers first."""
         tested = {row["relation"] for row in self.family(SCORES)}
         return sorted(
-            (row for row in rows_of(self.forms) if row["task"] in tested), key=lambda row: -row["other_answer"]
+            (row for row in rows_of(self.forms) if row["task"] in tested or not tested),
+            key=lambda row: -row["other_answer"],
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +16,7 @@ from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.models.editor import Settings
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.manifest import differences
 from seesaw_cf.study.declared import Base, RecordSet, Study
 
 STUDY = "study.json"
@@ -98,32 +99,20 @@ def claim_study(out: Path, study: Study) -> None:
         if create_text(file, text):
             return
     stored = read_json(file, error=RunFolderError)
-    differences = [*_differences(stored, record)]
-    if differences:
+    expected = {
+        part: {name: own for name, own in values.items() if name in stored.get(part, ())} if part in _GROWS else values
+        for part, values in record.items()
+    }
+    if changed := [
+        f"{place}: the folder has {shown(old)}, this file {shown(new)}"
+        for place, old, new in differences(stored, expected)
+    ]:
         raise RunFolderError(
-            f"{out} belongs to another study:\n  "
-            + "\n  ".join(differences)
-            + "\nA study may grow, so add to its file "
+            f"{out} belongs to another study:\n  " + "\n  ".join(changed) + "\nA study may grow, so add to its file "
             "and change nothing in it; or choose a new folder with --out."
         )
     if stored != record:
         write_text(file, text)
-
-
-def _differences(stored: Record, record: Record) -> Iterator[str]:
-    """Yield in words what the folder's study has otherwise; parts that may grow may have more in the file."""
-    for part in ("controls", "options", "declared", *_GROWS):
-        old, new = stored.get(part, {}), record[part]
-        if not isinstance(old, dict) or not isinstance(new, dict):
-            if old != new:
-                yield f"{part}: the folder has {old!r}, this file {new!r}"
-            continue
-        for key in old if part in _GROWS else sorted({*old, *new}):
-            place = f"{part}.{key}" if part in _GROWS else key
-            if part in _GROWS and key not in new:
-                yield f"{place}: the folder has it, this file does not"
-            elif old.get(key) != new.get(key):
-                yield f"{place}: the folder has {old.get(key)!r}, this file {new.get(key)!r}"
 
 
 def job_of(cell: StudyCell, study: Study, out: Path) -> Job:

@@ -191,6 +191,33 @@ def test_a_corpus_metric_is_recomputed_or_named(tmp_path: Path) -> None:
     assert "bleu of text is no number of an item" in screen(comparison)
 
 
+@pytest.mark.parametrize("name", ["mcc", "f1", "bleu"])
+def test_a_task_with_corpus_metrics_alone_is_compared_where_they_can_be(name: str, tmp_path: Path) -> None:
+    classes = [["a b", "a"] if name == "bleu" else [at % 2, int(at % 5 > 1)] for at in range(N)]
+    for side, values in (("a", classes), ("b", [[first, first] for first, _ in classes])):
+        lines = [{"doc_id": at, "filtered_resps": [""], "metrics": [name], name: own} for at, own in enumerate(values)]
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "samples_text.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    logs = tmp_path / "a", tmp_path / "b"
+    if name == "bleu":
+        with pytest.raises(SeesawError, match=r"no item has a score .* bleu of text is no number of an item"):
+            compare_logs(*logs, QUICK)
+        return
+    assert f"text {name} rose from" in title(compare_logs(*logs, QUICK))
+
+
+@pytest.mark.parametrize("head", ["item;acc", "item\tacc", "item,acc"])
+def test_a_decimal_comma_is_read(head: str, tmp_path: Path) -> None:
+    mark = head[4]
+    for name, values in (("a", ["0,5", "1", "0,25"]), ("b", ["0,5", "", "0,75"]), ("c", ["1,250", "2,500", "3"])):
+        cells = [f'{at}{mark}"{value}"' for at, value in enumerate(values)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *cells]) + "\n")
+    assert read_log(tmp_path / "a.csv").items["metric:acc"].tolist() == [0.5, 1.0, 0.25]
+    assert read_log(tmp_path / "b.csv").items["metric:acc"].notna().tolist() == [True, False, True]
+    with pytest.raises(SeesawError, match="no column of numbers is a metric"):
+        read_log(tmp_path / "c.csv")  # thousands, or three digits behind the comma
+
+
 def test_words_of_a_table_are_words(tmp_path: Path) -> None:
     groups = ["NA" if at % 2 else "DE" for at in range(80)]
     right = [int(at % 10 > 0) for at in range(80)]

@@ -140,11 +140,11 @@ def test_a_study_may_grow_and_nothing_else(tmp_path: Path) -> None:
     claim_study(out, grown)
     assert set(json.loads((out / "study.json").read_text())["editors"]) == {"ft", "memit", "rome"}
     for changed, message in {
-        GOOD: r"belongs to another study:\n  models.third: the folder has it, this file does not\n  editors.rome: the",
-        GOOD.replace("0.03", "0.02"): r"margin: the folder has 0.03, this file 0.02",
+        GOOD: r"belongs to another study:\n  editors.rome: the folder has \{\}, this file None\n  models.third: the",
+        GOOD.replace("0.03", "0.02"): r"declared.margin: the folder has 0.03, this file 0.02",
         GOOD.replace("[identity]", "[random]"): r"controls: the folder has \['identity'\], this file \['random'\]",
-        GOOD.replace("limit: 2", "limit: 3"): r"records.sample: the folder has .*'limit': 2.*, this file .*'limit': 3",
-        GOOD.replace("steps: 3", "steps: 4"): r"editors.ft: the folder has \{'steps': 3\}, this file \{'steps': 4\}",
+        GOOD.replace("limit: 2", "limit: 3"): r"records.sample.limit: the folder has 2, this file 3",
+        GOOD.replace("steps: 3", "steps: 4"): r"editors.ft.steps: the folder has 3, this file 4",
     }.items():
         with pytest.raises(RunFolderError, match=message):
             claim_study(out, study(tmp_path, changed))
