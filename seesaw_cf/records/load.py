@@ -172,7 +172,9 @@ _ASKED = {"portability": portability, "locality": locality}
 def unread_keys(case: Case) -> list[str]:
     """Return the keys of a case's record that nothing reads: they are kept, and nothing of them is asked."""
     asked = {name for name, prompts in _ASKED.items() if prompts(case)}
-    return [key for key in case.extra if key not in _READ and not _belongs(key, asked, case)]
+    keys = [key for key in case.extra if key not in _READ and not _belongs(key, asked, case)]
+    spellings = {key: set(_spellings(case.extra.get(key))) for key in ("ground_truth", "answers")}
+    return keys + [f"{key}: other spellings" for key, texts in spellings.items() if len(texts) > 1]
 
 
 def _belongs(key: str, asked: set[str], case: Case) -> bool:

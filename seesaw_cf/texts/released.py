@@ -33,15 +33,16 @@ _EDITOR = "memit"
 
 
 def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a CSV file as texts; empty cells are "".
+    """Return a table with commas or tabs as texts; empty cells are "".
 
     Raises:
         StorageError: See `read_bytes`.
         RecordError: It is not a CSV table.
     """
-    content = io.BytesIO(read_bytes(path))
+    content = read_bytes(path)
+    separator = "\t" if b"\t" in content.partition(b"\n")[0] else ","
     try:
-        return pd.read_csv(content, dtype=str, keep_default_na=False)
+        return pd.read_csv(io.BytesIO(content), sep=separator, dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import lil_array
 from scipy.sparse.csgraph import connected_components
 
@@ -25,6 +26,7 @@ from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.survey import answered_questions
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 
+_RATING = r"[1-6](\.\d+)?|7(\.0*)?"
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 
 
@@ -87,7 +89,8 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
 
     Ratings, one row per (sample, item, rater): `sample_id`, `item`, `rating` (1 to 7), and what the items show: `main`,
     `related`, `new_fact`, `old_facts` (of the entity that the item asks about, joined by " | "), `subject`,
-    `related_entity`.
+    `related_entity`. The ratings as their authors keep them are read too: `sample_id`, `label` (the item), `score` and
+    `content` (all that the item shows).
 
     Raises:
         StorageError: The file cannot be read.
@@ -95,6 +98,8 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
         UnknownNameError: A label or an item that there is not.
     """
     frame = read_csv(path)
+    if {"content", "score", "label"} <= set(frame):
+        return _released_ratings(path, frame)
     claims = "classification" in frame
     needed = ("content",) if "content" in frame else ("premise", "claim") if claims else ("item", "rating")
     items = set(frame["item"]) & DEFAULT.items.keys() if "item" in frame and not claims else ()
@@ -117,6 +122,26 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
     return TrainingData(rows, LABELS if claims else ())
 
 
+def _released_ratings(path: str | os.PathLike[str], frame: pd.DataFrame) -> TrainingData:
+    """Return ratings with the columns of the authors' `survey_ratings_dataset`: `content` is shown whole.
+
+    Source: LEME, `train_rater_model.py`.
+    """
+    if "sample_id" not in frame:
+        raise RecordError(f"{path}: no column sample_id. Splits need to know which rows belong together; restore it.")
+    rows = []
+    for number, (sample, label, score, content) in enumerate(
+        frame[["sample_id", "label", "score", "content"]].itertuples(index=False)
+    ):
+        where = f"{path}, row {number}"
+        item = DEFAULT.items[one_of(f"survey item in {where}:", label.strip().replace("-", "_"), DEFAULT.items)]
+        if not re.fullmatch(_RATING, score.strip()) or not content.strip() or not sample.strip():
+            raise RecordError(f"{where}: expected sample_id, a score from 1 to 7 and content. Drop the row.")
+        text = content.strip()
+        rows.append(TrainingRow((text, f"{item.statement}."), float(score), item.name, sample, (text,)))
+    return TrainingData(rows)
+
+
 def _claim_row(where: str, row: Mapping[str, str]) -> TrainingRow:
     unit, parts = "paragraph", row
     if "content" in row:
@@ -134,7 +159,7 @@ def _claim_row(where: str, row: Mapping[str, str]) -> TrainingRow:
 def _rating_row(where: str, row: Mapping[str, str]) -> TrainingRow:
     item = DEFAULT.items[one_of(f"survey item in {where}:", row["item"], DEFAULT.items)]
     rating = row["rating"].strip()
-    if not re.fullmatch(r"[1-6](\.\d+)?|7(\.0*)?", rating):
+    if not re.fullmatch(_RATING, rating):
         raise RecordError(f"{where}: rating {rating!r}, expected a number from 1 to 7.")
     texts = {name: row[name].strip() for name in item.fields}
     passages = tuple(texts[name] for name in ("main", "related") if name in texts)

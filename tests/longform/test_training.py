@@ -353,3 +353,29 @@ def test_the_claim_survives_a_long_premise(encoder: str) -> None:
         kept = str(tokenizer.decode(ids, skip_special_tokens=True))
         assert len(ids) == 48
         assert kept.endswith("oslo ann lives in rome") or kept.count("rome") >= 20
+
+
+HEAD = ("sample_id", "content", "score", "label", "question", "intervention", "model", "split")
+
+
+@pytest.mark.parametrize(("separator", "suffix"), [("\t", "tsv"), (",", "csv")])
+def test_ratings_are_read_in_their_authors_columns(tmp_path: Path, separator: str, suffix: str) -> None:
+    file = tmp_path / f"survey_ratings_dataset.{suffix}"
+    rows = [
+        HEAD,
+        ("001", "Main passage: NA", "7", "fluency", "Is it natural?", "rome", "gpt2-xl", "human"),
+        ("001", "Main passage: NA", "1", "main-passage-consistency", "Does it agree?", "none", "gpt2-xl", "generated"),
+    ]
+    file.write_text("".join(separator.join(row) + "\n" for row in rows), encoding="utf-8-sig")
+    data = read_training(file)
+    assert [(row.sample, row.part, row.target) for row in data.rows] == [
+        ("001", "fluency", 7.0), ("001", "main_passage_consistency", 1.0),
+    ]  # fmt: skip
+    assert data.pairs[0][0] == "Main passage: NA"
+    assert data.pairs[0][1].startswith("Both passages are natural")
+    assert data.groups() == [0, 0]
+    file.write_text(
+        file.read_text(encoding="utf-8-sig").replace(f"{separator}7{separator}", f"{separator}8{separator}")
+    )
+    with pytest.raises(RecordError, match="row 0: expected sample_id, a score from 1 to 7"):
+        read_training(file)

@@ -14,7 +14,7 @@ from seesaw_cf.base.types import ClozeScore
 from seesaw_cf.builder_scripts.tag_people import subject_id
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
-from seesaw_cf.records import import_files, load_cases, read_cases
+from seesaw_cf.records import import_files, load_cases, parse_record, read_cases
 from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.run.questions import pair_scores, questions
@@ -110,7 +110,7 @@ def test_every_spelling_of_what_follows_and_of_what_must_stay_is_accepted(tmp_pa
     (case,) = read_cases(written(tmp_path / "edits.json", KNOWEDIT))
     assert portability(case) == [("Countess Lovelace was a citizen of", ("Japan", "Nippon"))]
     assert locality(case) == [("Ada Lovelace was born in", ("London", "Londres"))]
-    assert unread_keys(case) == []
+    assert unread_keys(case) == ["ground_truth: other spellings"]
     asked = list(questions(case))
     before = {q.cloze: score(-1.0 if q.target in ("Londres", "Japan") else -2.0) for q in asked}
     after = {q.cloze: score(-0.5 if q.target in ("London", "Nippon") else -3.0) for q in asked}
@@ -143,6 +143,22 @@ def test_keys_that_nothing_reads_are_said(tmp_path: Path) -> None:
     assert "| key source, not read" in summary.to_markdown()
     said = " ".join(data_notes(read_cases(file)))
     assert "The key 'source' of 2 of 2 records is not read: nothing of it is asked." in said
+
+
+@pytest.mark.parametrize("answers", [["France", "French Republic"], [["France", "French Republic"]]])
+def test_an_old_answer_is_its_first_spelling_and_the_others_are_said(answers: list[Any]) -> None:
+    case = parse_record(edit(ground_truth=answers))
+    assert (case.request.target_true.label, unread_keys(case)) == ("France", ["ground_truth: other spellings"])
+    assert unread_keys(parse_record(edit(ground_truth=["France"]))) == []
+
+
+@pytest.mark.parametrize("text", ["NA", "None", "null", "nan", "001", "1e5"])
+def test_words_that_look_like_nothing_or_a_number_stay_text(tmp_path: Path, text: str) -> None:
+    file = written(tmp_path / "edits.json", edit(subject=text, prompt=f"{text} was a citizen of", subject_id=text))
+    import_files(file, tmp_path / "out")
+    for source in (file, tmp_path / "out"):
+        (case,) = load_cases(str(source), "edits")
+        assert (case.request.subject, case.extra["subject_id"]) == (text, text)
 
 
 @pytest.mark.parametrize("change", [{"prompt": "<s>Ada Lovelace was a citizen of"}, {"target_new": "Japan</s>"}])
