@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: demo docs test lint types tests cpus first slow harness label-studio exhaustive oldest newest clean
 
 demo: $(VENV)/core
-	$(BIN)/seesaw-cf audit seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
+	$(BIN)/seesaw-cf audit seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --people-per-edit 100 \
 		--config cross_subject --config cross_property --out runs/demo --report report
 
 test: lint types tests

@@ -27,6 +27,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from benchmarks.editors_common import RESULTS, machine
+from benchmarks.words import estimate, markdown_table
 from builder_scripts.cases import paraphrases
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import Bar
@@ -35,7 +36,6 @@ from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
-from seesaw_cf.report.text import estimate, markdown_table
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import read_settings
@@ -183,7 +183,7 @@ def main() -> None:
         if own is not None:
             write_text(own, json.dumps({name: changed[name]}))
         texts = {"corpus": given.corpus, "corpus_limit": given.corpus_limit}
-        options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "anyway": True}
+        options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "ignore_damage": True}
         row = measure(Job(model, editors=(name,), data=str(data), **texts, **options), folder)
         record["editors"][name] = row | {"measured_on": machine()}
         write_text(given.out, json.dumps(models, indent=1) + "\n")

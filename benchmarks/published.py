@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.table5 import accuracies
+from benchmarks.words import estimate as interval
+from benchmarks.words import p_value
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.flaws import hits
 from seesaw_cf.records.relations import relation
-from seesaw_cf.report.text import estimate as interval
-from seesaw_cf.report.text import p_value
 from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
 from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa
-from seesaw_cf.stats.case_means import case_difference, row_share
+from seesaw_cf.stats.case_means import case_estimate, row_share
 from seesaw_cf.texts.released import released_annotations
 from seesaw_cf.texts.report.leme import labelled
 
@@ -187,10 +187,10 @@ def annotation_claims(reference: Path) -> pd.DataFrame:
     for kind, label, method, other, sign in FIGURE_4:
         own = frame[(frame["asked"] == kind) & frame["editor"].isin([method, other])]
         sides = [(own["editor"] == name).to_numpy() for name in (method, other)]
-        found = case_difference((own["label"] == label).astype(float), own["case_id"], *sides)
+        found = case_estimate((own["label"] == label).astype(float), own["case_id"], *sides)
         name = f"{kind.replace('_', ' ')} supported: {method} against {other}"
         rows.append({"claim": name, "sign": sign, "n": len(own), "samples": own["case_id"].nunique()})
-        rows[-1] |= {"change": found["value"], **{key: found[key] for key in ("low", "high", "p")}}
+        rows[-1] |= {"change": found.value, **found.columns("low", "high", "p")}
     return pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
 
 

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import optimize
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from seesaw_cf.base.files import write_text
@@ -36,7 +38,6 @@ from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
-from seesaw_cf.stats.planning import variance_components
 
 __all__ = ["NULLS", "level", "permuted", "reports", "share_of", "shuffled", "sparse"]
 
@@ -108,11 +109,32 @@ def _effects(gaps: Floats, edit: NDArray[np.intp], person: NDArray[np.intp]) -> 
     Source: Carpenter, Goldstein and Rasbash (2003), "A novel bootstrap procedure for assessing the relationship between
         class size and achievement", JRSS C 52, 431-443.
     """
-    parts = [variance_components(column, edit, person) for column in gaps.T]
-    between, within = (np.array([getattr(part, name) ** 2 for part in parts]) for name in ("person", "rest"))
+    between, within = np.array([variances(column, edit, person) for column in gaps.T]).T
     noise = within / np.bincount(person)[:, None]
     own = _means(person, gaps) * between / np.maximum(between + noise, 1e-300)
     return _scaled(own, between), _scaled(gaps - own[person], within)
+
+
+def variances(values: Floats, edit: NDArray[np.intp], person: NDArray[np.intp]) -> tuple[float, float]:
+    """Return the variance between people, and that of what neither an edit nor a person has, by moments.
+
+    Squared sums of residuals from the mean are set equal to what they are on average: with Z the indicators of a
+    dimension and M the projection off the mean, |Z' M Z_k|^2 times the variance of dimension k.
+
+    Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0.
+    """
+    n, residual, codes = values.size, values - values.mean(), (edit, person, np.arange(edit.size))
+    counts, matrix = [np.bincount(code).astype(np.float64) for code in codes], np.zeros((3, 3))
+    for row, code in enumerate(codes):
+        for column, other in enumerate(codes):
+            shared = csr_array((np.ones(n), (code, other)))
+            crossed = counts[row] @ np.asarray(shared @ counts[column]) / n
+            squares = (counts[row] @ counts[row]) * (counts[column] @ counts[column]) / n**2
+            matrix[row, column] = shared.power(2).sum() - 2 * crossed + squares
+    scale = 1 / np.maximum(np.diag(matrix), 1e-300)
+    sums = np.array([float((np.bincount(code, residual) ** 2).sum()) for code in codes])
+    found, _ = optimize.nnls(matrix * scale[:, None], sums * scale)
+    return float(found[1]), float(found[2])
 
 
 def _scaled(values: Floats, variance: Floats) -> Floats:

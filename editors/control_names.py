@@ -20,7 +20,7 @@ DRAWN = ("random", "unrelated")
 
 NULLS = {
     "noise": "noise of the same norm in the same tensors",
-    "given": "a change that was named as the null (--null)",
+    "given": "a change that was named as the null (--control-model)",
 }
 """Kind of the random control of a model that was changed elsewhere -> what it is, in words."""
 

@@ -16,8 +16,8 @@ from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf import editors, effects, metrics, scoring, types
-    from seesaw_cf.api import Audit, audit, compare
-    from seesaw_cf.logs import compare_logs
+    from seesaw_cf.api import Audit, audit
+    from seesaw_cf.logs.comparison import compare
     from seesaw_cf.metrics.register import register
     from seesaw_cf.records.sample import configs, load, path
 
@@ -28,7 +28,6 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
-    "compare_logs",
     "configs",
     "editors",
     "effects",
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 _HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
-_HOME |= dict.fromkeys(("Audit", "audit", "compare"), "seesaw_cf.api")
-_HOME["compare_logs"] = "seesaw_cf.logs"
+_HOME |= dict.fromkeys(("Audit", "audit"), "seesaw_cf.api")
+_HOME["compare"] = "seesaw_cf.logs.comparison"
 _HOME |= {name: f"seesaw_cf.{name}" for name in ("editors", "effects", "metrics", "scoring", "types")}
 __getattr__, __dir__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})

@@ -3,7 +3,7 @@
 audit = seesaw_cf.audit("seesaw-tiny", editor="memit", limit=8)
 audit                       # the first screen, in a notebook or a terminal
 audit.tables["contrasts"]   # a data frame
-seesaw_cf.compare(base, changed, tokenizer)
+seesaw_cf.audit(base, tokenizer, changed=other)
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.names import EMBEDDED, model_path
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Report, Screen
 from seesaw_cf.report import report as make_report
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.render import render_page
 from seesaw_cf.report.tables import latex
+from seesaw_cf.run.design import Number
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.jobs import Job, settings_document
+from seesaw_cf.run.jobs import Job, SettingsSource, settings_document
 from seesaw_cf.run.prepare import LoadedModel
 
-__all__ = ["Audit", "audit", "compare"]
+__all__ = ["Audit", "audit"]
 
 Model = str | PreTrainedModel
 """A name that `seesaw_cf.models.load_model` takes, or a model in memory."""
@@ -143,12 +143,38 @@ def audit(
     editor: object = (),
     changed: object = None,
     control: str | Sequence[str] = "random",
+    control_model: str | Sequence[str] = (),
+    control_seeds: int = 3,
+    requests: str | Path | None = None,
+    data: str | Path = "sample",
+    config: str | Sequence[str] = (),
+    protocol: str = "single",
+    editor_config: SettingsSource | None = None,
+    corpus: str | Path | None = None,
+    corpus_limit: int = 100_000,
+    moments: str | Path | None = None,
+    limit: int | None = None,
+    prompts: str = "shared",
+    prompts_per_person: Number | None = None,
+    people_per_edit: Number | None = None,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    seed: int = 0,
+    scorer: str = "auto",
+    max_tokens: int | None = None,
+    memory: int | str | None = None,
+    block: int = 8,
+    threads: int | None = None,
+    ignore_damage: bool = False,
     out: str | Path | None = None,
     report: AuditSettings | None = None,
     progress: bool = True,
-    **options: Any,
 ) -> Audit:
     """Edit a model, or take models that are already changed, and measure what else changed, by group of people.
+
+    Names and defaults are those of `seesaw-cf audit`.
 
     Args:
         model: A name, folder or Hub id, or the model itself.
@@ -157,44 +183,56 @@ def audit(
             object of one; or a list of these.
         changed: A changed model: a path, a Hub id, a `WeightDelta` or a model in memory as it is (of peft, quantised,
             with hooks), alone or in a pair with its tokenizer; or name -> one of these.
-        control: Kinds of negative controls; () for none.
+        control: Kinds of negative controls: random, identity, unrelated; "none" or () for none.
+        control_model: NAME=WHERE of a change that should do nothing, in place of a drawn control of the model NAME.
+        control_seeds: Seeds of a control that draws; reports take their mean.
+        requests: Record file with the facts that the models were changed for.
+        data: "sample", a dataset folder, a record file or a Hub id.
+        config: Configs of the data; () for all that are asked.
+        protocol: "single": each fact alone; "batch": those of a relation together.
+        editor_config: {"memit": {"layers": [3]}}, or a JSON file of it.
+        corpus, corpus_limit, moments: What second moments are computed from, or where they are.
+        limit: Only this many cases of each config, drawn with the seed.
+        prompts, prompts_per_person, people_per_edit: Whom an edit's prompts ask about.
+        revision, dtype, device, trust_remote_code: How the model is loaded.
+        seed: Of everything that is drawn.
+        scorer, max_tokens, memory, block, threads: How it is computed.
+        ignore_damage: Go on when an editor's first edits spoil what the model knew of other facts.
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
         progress: Show progress bars.
-        options: Other fields of `seesaw_cf.run.jobs.Job`, such as data="DATASET", limit=8, seed=1 or
-            editor_config={"memit": {"layers": [3]}}. Both configs of a data set are asked unless `configs` names one.
 
     Returns:
         The audit. The model in memory has the same bytes and the same mode afterwards.
 
     Raises:
         RecordError: A model in memory without a tokenizer, a tokenizer without one, or nothing to audit.
-        UnknownNameError: No such option, editor, control or data.
+        UnknownNameError: No such editor, control or data.
         SeesawError: What the run raises; what was finished is kept in `out`.
     """
-    names = [field.name for field in fields(Job) if field.name not in _ARGUMENTS]
-    for name in options:
-        one_of("option of audit", name, names)
+    given = {name: value for name, value in locals().items() if name in _OPTIONS}
     editors = [_editor(entry) for entry in _several(editor)]
     objects = {name: entry for name, entry in editors if entry is not None}
     own = {name: _settings(entry) for name, entry in objects.items()}
-    corpus = next((texts for entry in objects.values() if (texts := getattr(entry, "corpus", None)) is not None), None)
-    loaded = _loaded(model, tokenizer, corpus)
+    texts = next((texts for entry in objects.values() if (texts := getattr(entry, "corpus", None)) is not None), None)
+    loaded = _loaded(model, tokenizer, texts)
     changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
     places = {name: _held(name, change) for name, change in changes.items()}
     held = {name: found for name, (_, found) in places.items() if found is not None}
-    configs = _several(options.pop("configs", None) or usual_configs(options.get("data", "sample")))
-    file = options.pop("editor_config", None)
     with contextlib.ExitStack() as removed:
         folder = Path(out if out is not None else removed.enter_context(_temporary()))
         job = Job(
             model if isinstance(model, str) else _name(model),
             editors=tuple(name for name, _ in editors),
-            controls=_several(control) or ("none",),
+            controls=_several(control),
+            control_models=_several(control_model),
             changed=tuple(f"{name}={where}" for name, (where, _) in places.items()),
-            configs=configs,
-            editor_config=(own | settings_document(file)) or None,
-            **options,
+            configs=_several(config),
+            editor_config=(own | settings_document(editor_config)) or None,
+            requests=None if requests is None else Path(requests),
+            data=str(data),
+            moments=None if moments is None else str(moments),
+            **given,
         )
         make_run(job, folder, progress=progress, loaded=loaded, held=held, objects=objects).complete()
         with stages("tables", 5, silent=not progress):
@@ -203,36 +241,10 @@ def audit(
     return finished
 
 
-@checked
-def compare(
-    base: Model,
-    changed: object,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    *,
-    requests: str | Path | None = None,
-    **options: Any,
-) -> Audit:
-    """Measure what a change of a model did beyond a random change of the same size.
-
-    Args:
-        base: The model before, by name or in memory.
-        changed: The model after: a folder, a Hub id, a model in memory, or name -> one of these.
-        tokenizer: Of a base in memory.
-        requests: Record file with the facts that the change was made for, where it was made for facts.
-        options: Other arguments of `audit`.
-
-    Returns:
-        The audit.
-
-    Raises:
-        SeesawError: See `audit`.
-    """
-    file = None if requests is None else Path(requests)
-    return audit(base, tokenizer, changed=changed, requests=file, **options)
-
-
-# What `audit` has an argument of its own for.
-_ARGUMENTS = {"model", "editors", "controls", "changed"}
+# Arguments of `audit` that are fields of `Job` as they are.
+_OPTIONS = {"control_seeds", "protocol", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
+_OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
+_OPTIONS |= {"memory", "block", "threads", "ignore_damage"}
 
 
 def _loaded(

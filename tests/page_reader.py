@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from html.parser import HTMLParser
 
 from seesaw_cf.base.files import neutral
 
-__all__ = ["HOSTILE", "Read", "check_alone", "csv_files"]
+__all__ = ["HOSTILE", "Read", "original"]
 
 HOSTILE = {
     "html": "</script><img src=x onerror=alert(1)><script>alert(2)</script><!--&amp;\"'",
@@ -54,34 +51,6 @@ class Read(HTMLParser):
     def all(self, tag: str) -> list[dict[str, str | None]]:
         """The attributes of every such tag."""
         return [attrs for name, attrs in self.tags if name == tag]
-
-
-def csv_files(page: Read) -> dict[str, str]:
-    """The tables that a page offers: name -> content."""
-    links = {str(tag["download"]): str(tag["href"]) for tag in page.all("a") if "download" in tag}
-    return {name: base64.b64decode(link.partition("base64,")[2]).decode() for name, link in links.items()}
-
-
-def check_alone(html: str) -> Read:
-    """A page that asks nobody: it has no script, only its own style may act, and no text in it is markup or control."""
-    page = Read(html)
-    [policy] = [str(tag["content"]) for tag in page.all("meta") if tag.get("http-equiv")]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    [own] = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
-    assert f"sha256-{base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()}" in policy
-    assert not page.all("script")
-    ids = [str(attrs["id"]) for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids)), "an id is there twice"
-    for tag, attrs in page.tags:
-        assert tag not in ("img", "iframe", "object", "embed", "base", "link"), tag
-        assert not {name for name in attrs if name.startswith("on") or name in ("style", "src")}
-        link = str(attrs.get("href") or "#")
-        assert link.startswith(("#", "data:text/csv;")), link
-        assert not link.startswith("#") or link == "#" or link[1:].partition("?")[0] in ids, link
-    assert not re.search(r"url\(|@import|fetch\(|XMLHttp|WebSocket", html.partition("<body>")[0])
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]", html)
-    return page
 
 
 def original(cell: str) -> str:

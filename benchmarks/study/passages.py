@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.study.keep import KEPT, pack
+from benchmarks.words import markdown_table
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.report.text import markdown_table
 from seesaw_cf.texts.report.leme import leme_frame
 from seesaw_cf.texts.report.rows import table_of
 

@@ -20,10 +20,10 @@ from benchmarks.tiny_model.corpus import (
 from benchmarks.tiny_model.evaluate import SPLITS, CardCell, knowledge, perplexity, rank
 from benchmarks.tiny_model.filler import filler_sentence
 from benchmarks.tiny_model.phrasings import PHRASINGS
+from benchmarks.words import percent_interval
 from seesaw_cf.base.files import write_text
 from seesaw_cf.models.load import load_model
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.report.text import percent_interval
 
 _HEAD = """---
 license: mit

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.base.errors import RecordError, RunFolderError
-from seesaw_cf.base.fields import OutputFolder, OwnFolder, Positive, field_types
+from seesaw_cf.base.fields import OutputFolder, OwnFolder
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.parse import Flat
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.models.names import check_model_name
-from seesaw_cf.records.load import check_configs, usual_configs
-from seesaw_cf.run.jobs import DosePlan, Job, Workers
+from seesaw_cf.records.load import check_configs
+from seesaw_cf.run.jobs import Job, Workers
 
 
 @dataclass(frozen=True)
@@ -31,40 +31,10 @@ class Page:
     open: bool = False
 
 
-@dataclass(frozen=True)
-class Doses:
-    """How many facts are edited together.
-
-    Attributes:
-        doses: Of a batch: facts edited together, such as 1 10 100.
-        repeats: Samples of each dose.
-        pairs: Two relations to mix in a batch, such as P27,P101.
-    """
-
-    doses: tuple[Positive, ...] = ()
-    repeats: Positive = 5
-    pairs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number of facts or no pair."""
-        field_types(self)
-
-    def plan(self) -> DosePlan:
-        """Return the plan of a run, with the texts that come with the package for the perplexity."""
-        from seesaw_cf.models.corpus import sample_corpus
-
-        pairs = [tuple(part.strip() for part in pair.split(",")) for pair in self.pairs]
-        if wrong := [pair for pair in pairs if len(pair) != 2]:
-            raise RecordError(f"--pair: got {','.join(wrong[0])!r}, expected two relations, such as P27,P101.")
-        two = tuple((pair[0], pair[1]) for pair in pairs)
-        return DosePlan(self.doses, self.repeats, two, texts=tuple(sample_corpus(20, seed=0)))
-
-
 def audit(
     job: Flat[Job],
     *,
     out: OwnFolder,
-    doses: Flat[Doses] = Doses(),
     workers: Flat[Workers] = Workers(),
     page: Flat[Page] = Page(),
     keep_deltas: bool = False,
@@ -78,15 +48,12 @@ def audit(
         quiet: No progress bars.
     """
     check_model_name(job.model)
-    job = replace(job, controls=job.controls or ("random",), configs=job.configs or usual_configs(job.data))
-    check_configs(job.data, job.configs)
-    if doses.doses or doses.pairs:
-        if job.protocol != "batch":
-            raise RecordError("--dose and --pair are for --protocol batch. Add it, or leave them out.")
+    check_configs(job.data, job.asked_configs)
+    if job.has_doses:
         from seesaw_cf.report.dose import write_dose_report
         from seesaw_cf.run.dose import run_dose
 
-        run_dose(job, doses.plan(), out, progress=not quiet)
+        run_dose(job, out, progress=not quiet)
         say(write_dose_report(out, pictures=page.pictures))
     else:
         from seesaw_cf.run.job import run_job

@@ -29,7 +29,7 @@ Flat = Annotated[T, Parameter(name="*")]
 """Of a parameter whose fields are options."""
 
 # Fields that hold several; the option has one name.
-_PLURALS = {"editors", "controls", "control_models", "nulls", "configs", "groups", "clusters", "metrics", "doses"}
+_PLURALS = {"editors", "controls", "control_models", "configs", "groups", "clusters", "metrics", "doses"}
 _PLURALS |= {"pairs", "cells", "sources", "judges", "effects", "measures", "tests", "runs", "lists", "raters"}
 _WHOLE = re.compile(r"\s*[+-]?\d{1,40}\s*")
 

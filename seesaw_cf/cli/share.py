@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -134,7 +135,7 @@ def _moments(model_name: str, place: Place, edit: Edit, asked: Moments) -> None:
     for layer, moment in found.items():
         say(f"layer {layer}: {moment.n_texts:,} texts, {moment.n_tokens:,} tokens")
     folder = found[layers[0]].file.parent
-    say(f"use them with --moments '{folder}'; the same texts find them without")
+    say(f"use them with `--moments {shlex.quote(str(folder))}`; the same texts find them without")
     if place.repo is not None:
         from seesaw_cf.sharing.moments import push_moments
 

@@ -12,7 +12,8 @@ from seesaw_cf.base.versions import lazy
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 
 if TYPE_CHECKING:
-    from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
+    from seesaw_cf.generation.api import OpenAIGenerator
+    from seesaw_cf.generation.cached import CachedGenerator
     from seesaw_cf.generation.hf import HFGenerator
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "CachedGenerator": "seesaw_cf.generation.api",
+        "CachedGenerator": "seesaw_cf.generation.cached",
         "HFGenerator": "seesaw_cf.generation.hf",
         "OpenAIGenerator": "seesaw_cf.generation.api",
     },

@@ -11,7 +11,7 @@ from seesaw_cf.report.rows import Manifest
 
 # Options that are given once for each value have a singular name; one has a name of its own.
 _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "doses": "dose", "pairs": "pair"}
-_OPTIONS |= {"nulls": "null", "raters": "rater", "wording": "prompt"}
+_OPTIONS |= {"control_models": "control-model", "raters": "rater", "wording": "prompt"}
 
 
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:

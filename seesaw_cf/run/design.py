@@ -27,11 +27,11 @@ class PromptDesign:
 
     Attributes:
         prompts_per_person: Prompts about one person; "all" = as many as are recorded.
-        holders: People of each gender who hold one answer; "all" = as many as are recorded.
+        people_per_edit: People of each gender who hold one answer; "all" = as many as are recorded.
     """
 
     prompts_per_person: Number = 2
-    holders: Number = "all"
+    people_per_edit: Number = "all"
 
     def __post_init__(self) -> None:
         """Refuse anything but numbers and "all".
@@ -39,7 +39,7 @@ class PromptDesign:
         Raises:
             RecordError: See above.
         """
-        for name in ("prompts_per_person", "holders"):
+        for name in ("prompts_per_person", "people_per_edit"):
             value = getattr(self, name)
             if value != "all" and not (type(value) is int and 1 <= value <= LARGEST):
                 raise RecordError(
@@ -74,7 +74,7 @@ class PromptDesign:
         strata: dict[tuple[str, tuple[str, ...]], list[list[int]]] = defaultdict(list)
         for (holds, _), own in people.items():
             strata[holds, prompts[own[0]].gender].append(sorted(own, key=lambda place: ranks[templates[place]]))
-        chosen = (own for stratum in strata.values() for own in _shuffle(stratum, rng)[: _most(self.holders)])
+        chosen = (own for stratum in strata.values() for own in _shuffle(stratum, rng)[: _most(self.people_per_edit)])
         places = sorted(place for own in chosen for place in own[: _most(self.prompts_per_person)])
         return replace(case, attribute_prompts=tuple(prompts[place] for place in places))
 

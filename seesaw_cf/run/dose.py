@@ -22,13 +22,46 @@ from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject, TableRow
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
+from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.run.edit_table import Candidates
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.jobs import DOSES, DosePlan, Job
+from seesaw_cf.run.jobs import DOSES, Job
 from seesaw_cf.run.manifest import read_manifest
 from seesaw_cf.run.questions import Question, questions
 from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.simple import tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class DosePlan:
+    """What is sampled and asked.
+
+    Attributes:
+        doses: Edits made together, at even numbers only for two relations. (default: 1, 10, 100, while facts last).
+        repeats: Samples drawn for each dose.
+        pairs: Two relations to mix, such as P27,P101, each also alone.
+        people: Prompts about other people for each edit, drawn with the seed.
+        panel: Prompts for the entropy of answers, for each relation.
+        candidates: Answers compared on the panel, for each relation: the most frequent targets.
+        seed: Seed of every draw.
+        texts: Fixed texts for the perplexity.
+    """
+
+    doses: tuple[int, ...] = ()
+    repeats: int = 5
+    pairs: tuple[tuple[str, str], ...] = ()
+    people: int = 5
+    panel: int = 10
+    candidates: int = 12
+    seed: int = 0
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job: Job) -> DosePlan:
+        """Return the plan of a job, with the texts that come with the package."""
+        pairs = [pair.split(",") for pair in job.pairs]
+        mixed = tuple((first.strip(), second.strip()) for first, second in pairs)
+        return cls(job.doses, job.repeats, mixed, texts=tuple(sample_corpus(20, seed=0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +133,11 @@ def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, floa
     return cells
 
 
-def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> Path:
+def run_dose(job: Job, out: Path, *, progress: bool = True) -> Path:
     """Run every sample that is not done yet, and write `scores.parquet`, `edits.parquet` and `dose.json`.
 
     Args:
-        job: Model, editors and data; `job.limit` bounds the pool of cases.
-        plan: What is sampled.
+        job: Model, editors, data and doses; `job.limit` bounds the pool of cases.
         out: The run folder; an interrupted run in it is continued.
         progress: Show a progress bar.
 
@@ -115,7 +147,8 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     Raises:
         SeesawError: A name, file or record that cannot be used, or a folder of another run.
     """
-    run = make_run(replace(job, protocol="batch"), out, progress=progress)
+    plan = DosePlan.of(job)
+    run = make_run(job, out, progress=progress)
     cells = cells_of(run.cases, plan)
     plan = replace(plan, doses=tuple(sorted({dose for _, dose, _ in cells})))
     settings = json.loads(json.dumps(asdict(plan))) | {"block": 1}

@@ -104,7 +104,7 @@ def _move(model: PreTrainedModel, device: torch.device) -> None:
 def find_external(
     job: Job, editors: Sequence[str], held: Mapping[str, ChangedModel] | None = None
 ) -> dict[str, ChangedModel]:
-    """Find the models behind `--changed` and `--null`, by their names.
+    """Find the models behind `--changed` and `--control-model`, by their names.
 
     Args:
         job: Its `changed` is "NAME=WHERE" each. Of a model that is there already the control can only be "random".
@@ -117,7 +117,7 @@ def find_external(
     """
     held = held or {}
     found = {name: held[name] if name in held else find_changed(where) for name, where in job.changed_places.items()}
-    for name, places in job.null_places.items():
+    for name, places in job.control_places.items():
         for number, where in enumerate(places, start=1):
             found[control_name("random", name, number)] = find_changed(where)
     if found and not editors and (others := [kind for kind in job.controls if kind not in ("random", "none")]):
@@ -173,7 +173,7 @@ def read_external(
         drawn = bool(norms) and not given and not is_control(name)
         notes = [*second.notes]
         if not drawn and not given and not is_control(name):
-            notes.append("it has no random control: its weights are not comparable. Name one with --null")
+            notes.append("it has no random control: its weights are not comparable. Name one with --control-model")
         facts[name] = {
             "source": hide_secrets(changed.source),
             "form": changed.form,

@@ -177,7 +177,7 @@ def make_run(
         candidates=candidates_of(records.everything, job.seed),
         keep_deltas=keep_deltas,
         checkpoints=job.checkpoints,
-        anyway=job.anyway,
+        ignore_damage=job.ignore_damage,
         progress=progress,
         notes=[f"{name}: {note}." for name, facts in edited.items() for note in facts["notes"]],
     )

@@ -18,6 +18,7 @@ from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.models.corpus import LIMIT
+from seesaw_cf.records.load import usual_configs
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 
 SettingsSource = str | Path | Mapping[str, Mapping[str, object]]
@@ -84,22 +85,25 @@ class Job:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file.
         editors: A name of `seesaw-cf list editors`, FILE.py or module:Class.
-        controls: Random, identity, unrelated or none (default: random).
+        controls: Random, identity, unrelated or none.
         control_seeds: Seeds of a control that draws; reports take their mean.
         changed: Checkpoint, adapter, delta, GGUF or ORG/NAME[@REVISION].
-        nulls: Change that should do nothing, the control of the changed model NAME in place of a drawn one.
+        control_models: Change that should do nothing, the control of the changed model NAME in place of a drawn one.
         requests: Record file: the facts that a model was changed for.
         data: Dataset folder, .json, .parquet or Hub id.
         configs: Config of the data (default: all that an audit asks).
         protocol: Each fact alone, or those of a relation together.
+        doses: Of a batch: facts edited together, such as 1 10 100.
+        repeats: Samples of each dose.
+        pairs: Two relations to mix in a batch, such as P27,P101.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
         corpus: Texts for second moments: a file, one a line, FILE.parquet:COLUMN, or ORG/NAME:CONFIG:SPLIT:COLUMN.
         corpus_limit: Most texts of `corpus`, drawn with `seed`.
         moments: Second moments in place of texts: a folder, or ORG/NAME on the Hub.
         limit: Only this many cases of each config, drawn with `seed`.
-        design: Who is asked about: every holder, or as in the papers.
+        prompts: Who is asked about: every holder, or as in the papers.
         prompts_per_person: Prompts about each person of an edit (default: 2, all with the paper's design).
-        holders: People of each gender who hold an answer (default: all, 100 with the paper's design).
+        people_per_edit: People of each gender who hold an answer (default: all, 100 with the paper's design).
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
         device: Auto, cpu, cuda:1, ..., or balanced (all GPUs).
@@ -111,7 +115,7 @@ class Job:
         block: Edits that are made and scored together, and redone after a kill.
         threads: CPU threads. Results depend on them in the last digits (default: torch's).
         checkpoints: Write every edit as a whole model below OUT/checkpoints.
-        anyway: Go on when an editor's first edits spoil what the model knew of other facts.
+        ignore_damage: Go on when an editor's first edits spoil what the model knew of other facts.
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
@@ -123,22 +127,25 @@ class Job:
     model: NameOrPath
     _: KW_ONLY
     editors: tuple[str, ...] = ()
-    controls: tuple[Annotated[str, OneOf((*CONTROLS, "none"))], ...] = ()
+    controls: tuple[Annotated[str, OneOf((*CONTROLS, "none"))], ...] = ("random",)
     control_seeds: Positive = 3
     changed: tuple[NameOrPath, ...] = ()
-    nulls: tuple[NameOrPath, ...] = ()
+    control_models: tuple[NameOrPath, ...] = ()
     requests: Path | None = None
     data: NameOrPath = "sample"
     configs: tuple[str, ...] = ()
-    protocol: Annotated[str, OneOf(("single", "batch"))] = "single"
+    protocol: Annotated[str, OneOf(PROTOCOLS)] = "single"
+    doses: tuple[Positive, ...] = ()
+    repeats: Positive = 5
+    pairs: tuple[str, ...] = ()
     editor_config: SettingsSource | None = None
     corpus: NameOrPath | Path | None = None
     corpus_limit: Positive = LIMIT
     moments: NameOrPath | None = None
     limit: Positive | None = None
-    design: Annotated[str, OneOf(DESIGNS)] = "shared"
+    prompts: Annotated[str, OneOf(DESIGNS)] = "shared"
     prompts_per_person: Number | None = None
-    holders: Number | None = None
+    people_per_edit: Number | None = None
     revision: str | None = None
     dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     device: str = "auto"
@@ -150,7 +157,7 @@ class Job:
     memory: int | str | None = None
     threads: Threads | None = None
     checkpoints: bool = False
-    anyway: bool = False
+    ignore_damage: bool = False
 
     def __post_init__(self) -> None:
         field_types(self)
@@ -164,11 +171,20 @@ class Job:
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
         _ = self.prompt_design, self.memory_bytes
+        if self.has_doses and self.protocol != "batch":
+            raise RecordError("job: doses and pairs are for the protocol batch. Name it, or leave them out.")
+        if wrong := [pair for pair in self.pairs if len(pair.split(",")) != 2]:
+            raise RecordError(f"job: pairs: got {shown(wrong[0])}, expected two relations, such as P27,P101.")
+
+    @property
+    def has_doses(self) -> bool:
+        """Numbers of facts are edited together, on repeated samples."""
+        return bool(self.doses or self.pairs)
 
     @property
     def asked_configs(self) -> tuple[str, ...]:
         """The configs of the data that are asked."""
-        return self.configs or ("cross_subject",)
+        return self.configs or usual_configs(self.data)
 
     @property
     def memory_bytes(self) -> int | None:
@@ -199,47 +215,23 @@ class Job:
         return places
 
     @property
-    def null_places(self) -> dict[str, list[str]]:
-        """Where the nulls of `nulls` are, by the name of the changed model."""
+    def control_places(self) -> dict[str, list[str]]:
+        """Where the models of `control_models` are, by the name of the changed model."""
         changed, nulls = self.changed_places, dict[str, list[str]]()
-        for name, where in map(partial(_place, "--null"), self.nulls):
-            nulls.setdefault(one_of("model of --changed, for --null NAME=WHERE,", name, changed), []).append(where)
+        for name, where in map(partial(_place, "--control-model"), self.control_models):
+            nulls.setdefault(one_of("model of --changed, for --control-model NAME=WHERE,", name, changed), []).append(
+                where
+            )
         return nulls
 
     @property
     def changed_controls(self) -> tuple[str, ...]:
         """Kinds of controls of the changed models."""
-        return ("random",) if self.changed and "random" in (self.controls or ("random",)) else ()
+        return ("random",) if self.changed and "random" in self.controls else ()
 
     @property
     def prompt_design(self) -> PromptDesign:
         """Which people the prompts are about: the named design with the numbers of this job."""
-        numbers = {"prompts_per_person": self.prompts_per_person, "holders": self.holders}
-        named = DESIGNS[one_of("design", self.design, DESIGNS)]
+        numbers = {"prompts_per_person": self.prompts_per_person, "people_per_edit": self.people_per_edit}
+        named = DESIGNS[self.prompts]
         return replace(named, **{name: value for name, value in numbers.items() if value is not None})
-
-
-@dataclass(frozen=True, slots=True)
-class DosePlan:
-    """What is sampled and asked.
-
-    Attributes:
-        doses: Edits made together, at even numbers only for two relations. Repeatable (default: 1, 10, 100, while facts
-            last).
-        repeats: Samples drawn for each dose.
-        pairs: Two relations to mix, such as P27,P101, each also alone. Repeatable.
-        people: Prompts about other people for each edit, drawn with the seed.
-        panel: Prompts for the entropy of answers, for each relation.
-        candidates: Answers compared on the panel, for each relation: the most frequent targets.
-        seed: Seed of every draw.
-        texts: Fixed texts for the perplexity.
-    """
-
-    doses: tuple[int, ...] = ()
-    repeats: int = 5
-    pairs: tuple[tuple[str, str], ...] = ()
-    people: int = 5
-    panel: int = 10
-    candidates: int = 12
-    seed: int = 0
-    texts: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ class Run:
         candidates: What the true target of each case is ranked among before any edit.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
-        anyway: Warn of an editor with first edits that are not local, instead of stopping.
+        ignore_damage: Warn of an editor with first edits that are not local, instead of stopping.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
     """
@@ -87,7 +87,7 @@ class Run:
     candidates: Candidates = field(default_factory=Candidates)
     keep_deltas: bool = False
     checkpoints: bool = False
-    anyway: bool = False
+    ignore_damage: bool = False
     progress: bool = True
     notes: Sequence[str] = ()
     _fitted: dict[str, Editor] = field(default_factory=dict, init=False)
@@ -233,7 +233,7 @@ class Run:
         """Stop when an editor spoils, by its first edits (or first batch), what the model knew of other facts.
 
         Raises:
-            EditError: See above; what is finished is kept. A warning instead, where no edit is left or with `anyway`.
+            EditError: See above; what is finished is kept. A warning, where no edit is left or with `ignore_damage`.
         """
         single = self.manifest.protocol == "single"
         first = self.units[: EDITS_TOGETHER if single else 1]
@@ -248,13 +248,13 @@ class Run:
         if counts is None or not counts.collapsed:
             return
         text = f"{name}: its first {counts.local.n} edits spoil what the model knew of others: {counts}"
-        if self.anyway or all(self.store.has((name, unit.key)) for unit in self.units):
+        if self.ignore_damage or all(self.store.has((name, unit.key)) for unit in self.units):
             log.warning("%s.", text)
             return
         raise EditError(
             f"{text}, expected an upper end of at least {LEAST_LOCAL:.0%}. Make smaller steps (learning_rate, clamp or "
             "max_change in --editor-config), take another editor, or repeat the command with "
-            "--anyway. What is finished is kept."
+            "--ignore-damage. What is finished is kept."
         )
 
     def announce(self) -> None:

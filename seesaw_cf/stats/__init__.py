@@ -4,22 +4,12 @@ from seesaw_cf.stats.bootstrap import cluster_weights, interval
 from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families
-from seesaw_cf.stats.planning import (
-    Components,
-    Design,
-    Plan,
-    minimum_detectable_effect,
-    plan,
-    variance_components,
-)
+from seesaw_cf.stats.planning import minimum_detectable_effect
 from seesaw_cf.stats.simple import agreeing, clustered_share, mcnemar, paired_change, proportion, share_interval, t_test
 from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
-    "Components",
     "Crossing",
-    "Design",
-    "Plan",
     "Verdict",
     "adjust",
     "adjust_families",
@@ -34,10 +24,8 @@ __all__ = [
     "mcnemar",
     "minimum_detectable_effect",
     "paired_change",
-    "plan",
     "proportion",
     "share_interval",
     "t_test",
-    "variance_components",
     "verdict",
 ]

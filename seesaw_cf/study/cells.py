@@ -139,7 +139,7 @@ def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
         revision=base.revision,
         dtype=base.dtype,
         device=base.device,
-        anyway=True,  # a study measures every cell it declares, also of an editor that breaks the model
+        ignore_damage=True,  # a study measures every cell it declares, also of an editor that breaks the model
         **more,
         **study.options,
     )

@@ -76,7 +76,7 @@ _LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fro
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
-    *("design", "prompts_per_person", "holders"),
+    *("prompts", "prompts_per_person", "people_per_edit"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha")
 

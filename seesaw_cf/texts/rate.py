@@ -15,7 +15,8 @@ from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.instruments import read_instruments
-from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
+from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Generator
 from seesaw_cf.models.load import load_model

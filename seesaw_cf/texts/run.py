@@ -20,7 +20,8 @@ from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
-from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
+from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import Example, LearnsFromCases

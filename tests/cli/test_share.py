@@ -72,6 +72,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = Job(
         str(folder / "base"),
         editors=tuple(SETTINGS),
+        controls=("none",),
+        configs=("cross_subject",),
         editor_config=config,
         corpus=corpus,
         limit=2,

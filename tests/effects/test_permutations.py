@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks.report_level import reports, sparse
 from seesaw_cf.effects import AuditSettings, audit, toward_truth
+from seesaw_cf.effects.audit import decide
 from seesaw_cf.effects.permutations import LabelledContrasts, label_orders
-from seesaw_cf.stats import adjust
+from seesaw_cf.stats import adjust, equivalence_p
 from seesaw_cf.stats.multiple import step_down
 from seesaw_cf.stats.verdicts import VERDICTS
 
@@ -185,3 +186,14 @@ def test_a_report_of_sparse_groups_without_an_effect_is_wrong_in_at_most_one_of_
     for table, drawn in reports(prompts, "sparse groups", 300, 99, 1):
         wrong += bool(np.nanmin(step_down(table["p_t"].to_numpy(), drawn)) <= 0.05)
     assert 2 < wrong <= 27
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (-0.01, 0.01)])
+def test_permutations_widen_an_interval_and_calibrate_equivalence(low: float, high: float) -> None:
+    """p of t that is uniform under permutation: p of equivalence stays, and the interval is the outer of both."""
+    drawn = np.arange(1, 1000)[:, None] / 1000
+    row = {"editor": "ft", "value": 0.0, "stderr": 0.01, "df": 1e6, "margin": 0.02, "scale": "probability"}
+    row |= {"low": low, "high": high, "p": 1.0, "p_t": 1.0, "clusters": {"edit": 100}, "mirror": False, "note": ""}
+    found = decide(pd.DataFrame([row]), AuditSettings(**FLOORS), drawn).iloc[0]
+    assert found["p_equivalence"] == pytest.approx(equivalence_p(0.0, 0.01, 1e6, 0.02), abs=0.002)
+    assert (found["low"], found["high"]) == pytest.approx((min(low, -0.0196), max(high, 0.0196)), abs=1e-4)

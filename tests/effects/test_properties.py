@@ -216,3 +216,10 @@ def test_answers_that_all_change_alike_are_tested_once_for_each_person(after: fl
     assert change.value == after - 1
     assert change.p == pytest.approx(p)  # McNemar's of six people, one way
     assert (change.low <= 0 <= change.high) == (p > 0.05)
+
+
+def test_chance_counts_every_right_answer_and_the_fifth_is_among_five() -> None:
+    names, scores = list("abcdef"), [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]
+    columns = AccuracyColumns([1], ["P19"], ["P101"], ["x is"], [names], [["e", "f"]], [scores], [scores])
+    row = as_json(accuracy_of_columns)(columns)["pairs"]["P19/P101"]
+    assert (row["chance"], row["pre_top5"], row["pre_mrr"]) == pytest.approx((2 / 6, 1, 1 / 5))

@@ -120,7 +120,7 @@ def test_a_silent_server_is_named_and_ctrl_c_ends_the_wait() -> None:
         said = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)  # far less than the four tries of a minute
-    assert re.match(r"waiting for tiny at 127\.0\.0\.1:\d+/v1, .* 4 tries of 60 s, 247 s in all\. Ctrl-C", said)
+    assert re.match(r"waiting for tiny at http://127\.0\.0\.1:\d+/v1, .* 4 tries of 60 s, 247 s in all\. Ctrl-C", said)
     assert process.returncode != 0
 
 

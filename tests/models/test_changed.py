@@ -179,7 +179,7 @@ def test_an_adapter_that_cannot_be_merged_is_asked_as_it_is(tmp_path: Path) -> N
     assert list(models) == ["theirs"]
     assert facts["theirs"]["notes"] == [
         "this LORA adapter is asked as peft runs it, not merged",
-        "it has no random control: its weights are not comparable. Name one with --null",
+        "it has no random control: its weights are not comparable. Name one with --control-model",
     ]
 
 

@@ -16,8 +16,7 @@ from seesaw_cf.effects import group_effects, prompt_effects, success_of_scores
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.report import write_report
-from seesaw_cf.run.dose import Sample, cells_of, draw_cases, mixes_of
-from seesaw_cf.run.jobs import DosePlan
+from seesaw_cf.run.dose import DosePlan, Sample, cells_of, draw_cases, mixes_of
 from tests.report.runs import cases
 
 OPTIONS = [

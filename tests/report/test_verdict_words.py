@@ -8,7 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from seesaw_cf.report.build import _reach
 from seesaw_cf.report.frame import GROUP_VERDICTS, LEVEL_VERDICTS, group_verdict, level_verdict
+from seesaw_cf.types import Estimate
 
 NAN = math.nan
 # value, corrected p, farther end of the 90 % interval, edits, sign of harm -> verdict; margin .02, noise floor .001
@@ -19,6 +21,8 @@ LEVELS = [
     (-0.05, 0.001, 0.07, 100, 1, "better"),
     (0.05, 0.06, 0.07, 100, 1, "undecided"),
     (0.015, 0.001, 0.018, 100, 1, "slightly_worse"),
+    (0.0199, 0.001, 0.03, 100, 1, "slightly_worse"),
+    (0.002, 0.6, 0.0199, 100, 1, "no_worse"),
     (0.015, 0.001, 0.018, 10, 1, "slightly_worse"),
     (0.015, 0.001, 0.025, 100, 1, "slightly_worse"),
     (-0.015, 0.001, 0.018, 100, 1, "no_worse"),
@@ -70,3 +74,7 @@ def test_a_contrast_has_the_word_of_its_verdict(label: str, direction: str, valu
     assert verdict == expected
     assert verdict in GROUP_VERDICTS
     assert reason == ("why" if expected == "too_few" else "rule")
+
+
+def test_the_farther_end_is_that_of_90_per_cent() -> None:
+    assert _reach(Estimate(-0.5, stderr=1.0, df=1e9)) == pytest.approx(0.5 + 1.644854, abs=1e-5)

@@ -103,18 +103,20 @@ def test_the_published_design_asks_every_template_of_a_hundred_holders_of_each_g
 
 def test_a_number_replaces_that_of_the_design() -> None:
     assert Job("seesaw-tiny", editors=("ft",)).prompt_design == PromptDesign(2, "all")
-    assert Job("seesaw-tiny", editors=("ft",), design="paper", holders=7).prompt_design == PromptDesign("all", 7)
-    with pytest.raises(RecordError, match="holders is 0, expected a whole number of at least 1, or 'all'"):
-        Job("seesaw-tiny", editors=("ft",), holders=0)
+    assert Job("seesaw-tiny", editors=("ft",), prompts="paper", people_per_edit=7).prompt_design == PromptDesign(
+        "all", 7
+    )
+    with pytest.raises(RecordError, match="people_per_edit is 0, expected a whole number of at least 1, or 'all'"):
+        Job("seesaw-tiny", editors=("ft",), people_per_edit=0)
     with pytest.raises(UnknownNameError, match="papre"):
-        Job("seesaw-tiny", editors=("ft",), design="papre")
+        Job("seesaw-tiny", editors=("ft",), prompts="papre")
 
 
 @pytest.mark.slow
 def test_a_run_records_its_design_and_refuses_another(tmp_path: Path) -> None:
     job = Job("seesaw-tiny", editors=("ft",), data="sample", limit=3, threads=1)
     run = make_run(job, tmp_path)
-    assert run.manifest.settings["design"] == {"prompts_per_person": 2, "holders": "all"}
+    assert run.manifest.settings["design"] == {"prompts_per_person": 2, "people_per_edit": "all"}
     counts = run.manifest.data["others"]
     assert isinstance(counts, dict)
     assert counts["asked"] == prompt_counts(run.cases)

@@ -307,7 +307,7 @@ def test_a_null_that_is_given_takes_the_place_of_drawn_ones(base: Path, tmp_path
     for name, request in {"null": CASES[1].request, "again": CASES[2].request}.items():
         save_delta(small.Nudge().edit(model, byte_level(bos=False), [request]), tmp_path / name, model)
     nulls = (f"theirs={tmp_path / 'null'}", f"theirs={tmp_path / 'again'}")
-    out = audit(tmp_path / "run", replace(job_of(base, tmp_path / "mine"), nulls=nulls))
+    out = audit(tmp_path / "run", replace(job_of(base, tmp_path / "mine"), control_models=nulls))
     manifest = json.loads((out / "manifest.json").read_text())
     assert set(manifest["editors"]) == {"theirs", "random(theirs)", "random(theirs, 2)"}
     assert manifest["edited"]["theirs"]["null"] == "given"
@@ -322,6 +322,7 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     job = Job(
         str(base),
         editors=("ft",),
+        configs=("cross_subject",),
         controls=("random",),
         data="sample",
         device="cpu",
@@ -369,12 +370,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "settings for it": ({"settings": {"theirs": {}}}, "unknown editor of this run 'theirs'"),
     "checkpoints of nothing": ({"checkpoints": True}, "--checkpoints: the models of --changed are checkpoints already"),
     "checkpoints of contexts": (
-        {"editors": ("ike",), "checkpoints": True},
+        {"editors": ("ike",), "controls": ("none",), "checkpoints": True},
         "--checkpoints: ike puts a text before every prompt",
     ),
     "a path that is not there": ({"changed": ("a=/no/such",)}, "--changed a: /no/such: no such file or folder"),
-    "a null without a place": ({"nulls": ("theirs",)}, r"--null: got 'theirs', expected NAME=FOLDER"),
-    "a null of nobody": ({"nulls": ("other=x",)}, r"unknown model of --changed, for --null NAME=WHERE, 'other'"),
+    "a null without a place": ({"control_models": ("theirs",)}, r"--control-model: got 'theirs', expected NAME=FOLDER"),
+    "a null of nobody": (
+        {"control_models": ("other=x",)},
+        r"unknown model of --changed, for --control-model NAME=WHERE, 'other'",
+    ),
 }
 
 
@@ -417,7 +421,7 @@ def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:
     assert job.changed_controls == replace(job, controls=("random",)).changed_controls == ("random",)
     assert replace(job, controls=("none",)).changed_controls == ()
     both = Job("seesaw-tiny", editors=("ft",), changed=("a=b",))
-    assert (both.editor_controls, both.changed_controls) == ((), ("random",))
+    assert both.editor_controls == both.changed_controls == ("random",)
     assert Job("seesaw-tiny", editors=("ft",), controls=("random",)).changed_controls == ()
     with pytest.raises(SeesawError, match=r"controls are \['none', 'random'\], expected none alone"):
         Job("seesaw-tiny", controls=("none", "random"), changed=("a=b",))

@@ -20,12 +20,14 @@ from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
 
-def run(out: Path, name: str = "nudge", anyway: bool = False, **changes: Any) -> list[str]:
+def run(out: Path, name: str = "nudge", ignore_damage: bool = False, **changes: Any) -> list[str]:
     """The texts that were edited."""
     model, tokenizer, editor = small.model(), byte_level(bos=False), small.Nudge()
     made = small.manifest(model, editors={name: {}}, **changes)
     scorer, cases = HFScorer(model, tokenizer), small.cases()
-    Run(model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, anyway=anyway).complete()
+    Run(
+        model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, ignore_damage=ignore_damage
+    ).complete()
     return editor.seen
 
 
@@ -45,14 +47,14 @@ _NUMBERS = (
 @pytest.mark.slow
 def test_it_stops_after_the_first_edits_and_keeps_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     out = tmp_path / "run"
-    with pytest.raises(EditError, match=f"^{_NUMBERS}, expected an upper end of at least 50%.*--anyway"):
+    with pytest.raises(EditError, match=f"^{_NUMBERS}, expected an upper end of at least 50%.*--ignore-damage"):
         run(out)
     assert len(list(out.glob("shards/nudge/*.parquet"))) == 8
     with pytest.raises(EditError, match=_NUMBERS):
         run(out)
     assert len(list(out.glob("shards/nudge/*.parquet"))) == 8, "repeating the command makes no more edits"
     assert not caplog.messages
-    assert len(run(out, anyway=True)) == 1
+    assert len(run(out, ignore_damage=True)) == 1
     assert [message for message in caplog.messages if "spoil" in message]
     assert (out / "scores.parquet").exists()
 

@@ -76,7 +76,10 @@ def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
     [
         ({"editors": ("rome",)}, r"rome: texts are needed .* with --corpus: a text file"),
         ({"editors": ("ft",), "controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
-        ({"editors": ("identity",)}, r"needs an editor that it is the control of.* --editor memit --control identity"),
+        (
+            {"editors": ("identity",), "controls": ("none",)},
+            r"needs an editor that it is the control of.* --editor memit --control identity",
+        ),
         ({"editors": ("ike",), "controls": ("random",)}, r"random\(ike\): in-context editing changes no weights"),
         ({"editors": ("fft",)}, "unknown editor 'fft'"),
         ({"editors": ("ft",), "protocol": "singel"}, "Did you mean 'single'"),
@@ -277,8 +280,9 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     assert manifest["editors"]["identity(ft)"] == {"editor": "ft", "settings": {"steps": 1, "layers": [1]}, "seed": 0}
     assert manifest["notes"] == []
     assert manifest["machine"]["noise"]["n"] > 0
-    excess = pd.read_csv(tmp_path / "run" / "report" / "tables" / "excess.csv")
-    assert set(zip(excess["editor"], excess["control"])) == {("ft", "identity(ft)")}
+    levels = pd.read_csv(tmp_path / "run" / "report" / "tables" / "levels.csv")
+    beyond = levels[levels["what"] == "beyond"]
+    assert set(zip(beyond["editor"], beyond["control"])) == {("ft", "identity(ft)")}
 
 
 @pytest.mark.usefixtures("no_weights")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.stats import proportion
-from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
+from seesaw_cf.stats.case_means import case_estimate, share_estimate
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.floats(-100, 100)), min_size=1, max_size=30)
 
@@ -24,26 +24,26 @@ def columns(rows: list[tuple[int, float]]) -> tuple[pd.Series, pd.Series]:
 
 def test_a_case_weighs_one_however_many_rows_it_has() -> None:
     # Case means 2 and 6; with as many cases as this there is no interval.
-    found = case_mean(*columns([(1, 1.0), (1, 3.0), (2, 6.0)]))
-    assert (found["value"], found["n"], found["n_cases"]) == (4, 3, 2)
-    assert math.isnan(found["low"])
-    assert found["note"].startswith("too few cases")
+    found = case_estimate(*columns([(1, 1.0), (1, 3.0), (2, 6.0)]))
+    assert (found.value, found.n, found.clusters["case"]) == (4, 3, 2)
+    assert math.isnan(found.low)
+    assert found.note.startswith("too few cases")
 
 
 def test_the_interval_of_one_row_a_case_is_students() -> None:
     # One row per case and equal weights: mean 3.5, standard error s / sqrt(6), 5 degrees of freedom.
     values = [1.0, 2, 3, 4, 5, 6]
-    found = case_mean(*columns(list(enumerate(values))))
+    found = case_estimate(*columns(list(enumerate(values))))
     half = 2.570581835636314 * math.sqrt(3.5 / 6)  # t(0.975, 5); the variance of 1 to 6 is 3.5
-    assert (found["value"], found["low"], found["high"]) == pytest.approx((3.5, 3.5 - half, 3.5 + half))
-    assert found["note"] == ""
+    assert (found.value, found.low, found.high) == pytest.approx((3.5, 3.5 - half, 3.5 + half))
+    assert found.note == ""
 
 
 def test_the_interval_of_a_mean_ends_where_the_scale_does() -> None:
     values = columns(list(enumerate([1.0, 1, 1, 7, 1, 1, 1, 1])))
-    whole, cut = case_mean(*values), case_mean(*values, within=(1, 7))
-    assert whole["low"] < 1 == cut["low"]
-    assert (cut["value"], cut["high"], cut["p"]) == (whole["value"], whole["high"], whole["p"])
+    whole, cut = case_estimate(*values), case_estimate(*values, within=(1, 7))
+    assert whole.low < 1 == cut.low
+    assert (cut.value, cut.high, cut.p) == (whole.value, whole.high, whole.p)
 
 
 @given(ROWS, st.floats(-50, 50), st.randoms(use_true_random=False))
@@ -52,13 +52,13 @@ def test_the_mean_is_that_of_the_case_means_in_any_order(
 ) -> None:
     values, case = columns(rows)
     expected = values.groupby(case).mean().mean()
-    found = case_mean(values, case)
-    assert found["value"] == pytest.approx(expected, abs=1e-9)
-    assert (found["n"], found["n_cases"]) == (len(rows), case.nunique())
-    assert case_mean(values + shift, case)["value"] == pytest.approx(expected + shift, abs=1e-9)
+    found = case_estimate(values, case)
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert (found.n, found.clusters["case"]) == (len(rows), case.nunique())
+    assert case_estimate(values + shift, case).value == pytest.approx(expected + shift, abs=1e-9)
     mixed = list(rows)
     random.shuffle(mixed)
-    assert case_mean(*columns(mixed))["value"] == pytest.approx(expected, abs=1e-9)
+    assert case_estimate(*columns(mixed)).value == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_difference_of_two_sides_of_the_same_cases() -> None:
@@ -66,60 +66,46 @@ def test_a_difference_of_two_sides_of_the_same_cases() -> None:
     rows = [(case, float(case + 2 * side)) for side in (1, 0) for case in range(6)]
     values, case = columns(rows)
     first = np.arange(12) < 6
-    found = case_difference(values, case, first, ~first)
-    assert found["value"] == pytest.approx(2)
-    assert (found["n"], found["n_cases"], found["n_first"], found["n_second"]) == (12, 6, 6, 6)
-    other = case_difference(values, case, ~first, first)
-    assert other["value"] == pytest.approx(-2)
+    found = case_estimate(values, case, first, ~first)
+    assert found.value == pytest.approx(2)
+    assert (found.n, found.clusters["case"]) == (12, 6)
+    other = case_estimate(values, case, ~first, first)
+    assert other.value == pytest.approx(-2)
 
 
 def test_few_cases_on_one_side_have_a_difference_and_no_interval() -> None:
     rows = [(case, float(case)) for case in range(10)]
     values, case = columns(rows)
     first = np.arange(10) < 4
-    found = case_difference(values, case, first, ~first)
-    assert found["value"] == pytest.approx(1.5 - 6.5)
-    assert (found["n_first"], found["n_second"]) == (4, 6)
-    assert found["note"] == "too few cases: 4 in the first, 5 needed (4.0 effective)"
-    assert all(math.isnan(found[name]) for name in ("low", "high", "p"))
-    none = case_difference(values, case, np.zeros(10, dtype=bool), ~first)
-    assert (none["n"], none["note"], none["n_first"]) == (0, "no rows", 0)
+    found = case_estimate(values, case, first, ~first)
+    assert found.value == pytest.approx(1.5 - 6.5)
+    assert found.note == "too few cases: 4 in the first, 5 needed (4.0 effective)"
+    assert all(math.isnan(getattr(found, name)) for name in ("low", "high", "p"))
+    none = case_estimate(values, case, np.zeros(10, dtype=bool), ~first)
+    assert (none.n, none.note) == (0, "no rows")
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.floats(-9, 9)), min_size=2, max_size=20))
 def test_exchanging_the_sides_turns_the_sign(rows: list[tuple[int, bool, float]]) -> None:
     values, case = columns([(case, value) for case, _, value in rows])
     first = np.array([side for _, side, _ in rows])
-    one, two = case_difference(values, case, first, ~first), case_difference(values, case, ~first, first)
-    assert (one["n_first"], one["n_second"]) == (two["n_second"], two["n_first"])
-    assert one["value"] == pytest.approx(-two["value"], abs=1e-9, nan_ok=True)
-    assert one["p"] == pytest.approx(two["p"], abs=1e-9, nan_ok=True)
-
-
-def test_a_family_is_corrected_without_those_that_were_not_tested() -> None:
-    # Holm: of two tests the smaller counts twice, the larger once and no less than the smaller.
-    rows = [{"name": "a", "p": 0.03}, {"name": "b", "p": math.nan}, {"name": "c", "p": 0.02}]
-    found = with_adjusted(rows)
-    assert [row["name"] for row in found] == ["a", "b", "c"]
-    adjusted = [row["p_adjusted"] for row in found]
-    assert adjusted[0] == pytest.approx(0.04)
-    assert math.isnan(float(str(adjusted[1])))
-    assert adjusted[2] == pytest.approx(0.04)
-    assert "p_adjusted" not in rows[0], "the rows that were given stay as they are"
+    one, two = case_estimate(values, case, first, ~first), case_estimate(values, case, ~first, first)
+    assert one.value == pytest.approx(-two.value, abs=1e-9, nan_ok=True)
+    assert one.p == pytest.approx(two.p, abs=1e-9, nan_ok=True)
 
 
 def test_the_interval_of_a_share_ends_at_one() -> None:
     found, case = columns([(number, float(number > 0)) for number in range(12)])
-    plain, share, one = case_mean(found, case), case_share(found > 0, case), proportion(11, 12)
-    assert plain["high"] > 1
-    assert (share["value"], share["low"], share["high"]) == pytest.approx((one.value, one.low, one.high))
-    assert np.isnan(share["p"])
-    assert np.isnan(case_share(found[:1] > 0, case[:1])["high"])
-    assert case_share(found[1:] > 0, case[1:])["low"] == pytest.approx(11 / (11 + 1.959964**2))
+    plain, share, one = case_estimate(found, case), share_estimate(found > 0, case), proportion(11, 12)
+    assert plain.high > 1
+    assert (share.value, share.low, share.high) == pytest.approx((one.value, one.low, one.high))
+    assert np.isnan(share.p)
+    assert np.isnan(share_estimate(found[:1] > 0, case[:1]).high)
+    assert share_estimate(found[1:] > 0, case[1:]).low == pytest.approx(11 / (11 + 1.959964**2))
 
 
 @pytest.mark.parametrize("yes", range(13))
 def test_p_of_a_share_agrees_with_its_interval(yes: int) -> None:
     found, case = columns([(number, float(number < yes)) for number in range(12)])
-    share = case_share(found > 0, case, against=0.5)
-    assert (share["p"] < 0.05) is not (share["low"] <= 0.5 <= share["high"])
+    share = share_estimate(found > 0, case, against=0.5)
+    assert (share.p < 0.05) is not (share.low <= 0.5 <= share.high)

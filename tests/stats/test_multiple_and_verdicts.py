@@ -113,6 +113,14 @@ def test_a_family_of_nothing_is_significant_as_often_as_it_says() -> None:
     assert stats.kstest(smallest, "uniform").pvalue > 0.001
 
 
+@pytest.mark.parametrize(
+    ("value", "label"), [(-0.0199, "undetermined"), (-0.0201, "worse off"), (0.0201, "better off")]
+)
+def test_a_size_is_claimed_beyond_the_margin_alone(value: float, label: str) -> None:
+    found = Estimate(value, stderr=0.002, p=0.001, df=100)
+    assert verdict(found, margin=0.02, noise_floor=0.0, p_equivalence=0.4).label == label
+
+
 def test_equivalence_and_detectable_effect_by_hand() -> None:
     # value 0, stderr 1, margin 2, df inf: p = P(Z > 2)
     assert equivalence_p(0, 1, math.inf, 2) == pytest.approx(stats.norm.sf(2))

@@ -80,9 +80,9 @@ def least(key: str, given: str) -> str:
     [
         (
             "model: [seesaw-tiny]",
-            r"study.yaml: unknown key 'model'. Did you mean 'models' or 'holders'\? Known: alpha, ",
+            r"study.yaml: unknown key 'model'. Did you mean 'models'\? Known: alpha, ",
         ),
-        (LEAST + "holders: some", "holders.*some"),
+        (LEAST + "people_per_edit: some", "people_per_edit.*some"),
         (LEAST + "margn: 1", r"study.yaml: unknown key 'margn'. Did you mean 'margin'"),
         (least("models", "{t: {model: x, dtyp: float32}}"), r"models.t: unknown key 'dtyp'. Did you mean"),
         (least("models", "{t: {dtype: float32}}"), r"models.t: model is missing. Give a Hub id"),

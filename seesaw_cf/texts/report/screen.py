@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -25,15 +25,16 @@ JUDGE_WORDS: Mapping[str, str] = {
     "not_compared": "could not be compared with people on {flaws}",
 }
 """Verdict on a judge of a flaw -> what is said of it."""
-_CLAIMS = (
-    ("new_fact", "supports", "say the new fact"),
-    ("ground_truth", "contradicts", "contradict facts that no edit touches"),
-)
+_CLAIMS = {
+    ("new_fact", "supports"): "say the new fact",
+    ("ground_truth", "contradicts"): "contradict facts that no edit touches",
+}
+# Numbers of the first screen -> what tests them.
+_TESTS = {"flaw_these_raters": "flaw_these_raters", "claims": "contradicted_more", "rating": "lower", "failure": ""}
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _ABOUT = {"subject": "the subject", "related": "a related entity"}
 _LEVEL = 0.05
 _MAX_LINES = 3  # of a property, and of failure modes
-_Lines = tuple[str, pd.DataFrame, pd.DataFrame, Callable[[Mapping[str, Any]], str], tuple[str, str]]
 _ANSWERS = {"flaws": "change", "ratings": "rating", "annotations": "label", "failures": "present"}
 
 
@@ -195,11 +196,8 @@ def _edited(row: Mapping[str, Any]) -> str:
 
 
 def _side(frame: pd.DataFrame, row: Mapping[str, Any], what: str) -> float:
-    same = frame[
-        (frame["what"] == what)
-        & (frame[["editor", "relation", "asked"]] == [row["editor"], row["relation"], row["asked"]]).all(axis=1)
-    ]
-    return float(same["value"].iloc[0])
+    key = ["editor", "relation", "asked"]
+    return float(frame[frame["what"] == what].set_index(key).loc[tuple(row[name] for name in key), "value"])
 
 
 def _judge_findings(frame: pd.DataFrame) -> Iterator[str]:
@@ -241,59 +239,67 @@ def _others(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _sections(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[ScreenRow]]]:
-    """Return the heads of columns, and title -> lines."""
-    shown = frame[frame["what"].isin(["rating", "claims", "flaw_these_raters", "failure"])]
-    editors = sorted(dict.fromkeys(shown["editor"]), key=lambda name: (name != BASELINE, name == HUMAN))
+    """Return the heads of columns, and title -> lines; of flaws and failures those with the largest numbers."""
+    rows = rows_of(frame[frame["what"].isin(_TESTS) & frame["value"].notna()])
+    tests = {_key(row): row for row in rows_of(frame[frame["what"].isin(_TESTS.values())])}
+    lines: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
+    for row in rows:
+        if place := _place(row):
+            lines.setdefault(place[0], {}).setdefault(place[1], {})[row["editor"]] = row
+    editors = sorted(dict.fromkeys(row["editor"] for row in rows), key=lambda name: (name != BASELINE, name == HUMAN))
     sections = {}
-    for title, rows, tests, words, badges in _blocks_of_lines(frame):
-        lines = []
-        for line, own in rows.groupby("line", sort=False, observed=True):
-            cells = {row["editor"]: words(row) for row in rows_of(own) if math.isfinite(row["value"])}
-            decided = tests[(tests["line"] == line) & (tests["p_adjusted"] < _LEVEL)]
-            badge = badges[int(decided["value"].iloc[0] > 0)] if len(decided) else ""
-            severity = ("bad" if badge.isupper() else "good") if badge else "open"
-            n = f"{int(own['n'].max())} answers about {int(own['n_edits'].max())} edits"
-            lines.append(ScreenRow(str(line), [cells.get(name, "") for name in editors], badge, severity, n))
-        sections[title] = lines
+    for title, own in lines.items():
+        few = next(iter(next(iter(own.values())).values()))["what"] in ("flaw_these_raters", "failure")
+        names = sorted(own, key=lambda name: -max(abs(row["value"]) for row in own[name].values()))[:_MAX_LINES]
+        shown = {name: cells for name, cells in own.items() if not few or name in names}
+        sections[title] = [_line(name, cells, editors, tests) for name, cells in shown.items()]
     return ["before" if name == BASELINE else f"after {name}" if name != HUMAN else HUMAN for name in editors], sections
 
 
-def _blocks_of_lines(frame: pd.DataFrame) -> Iterator[_Lines]:
-    """Yield titles with numbers, their tests, how a cell is written, and what a decided fall and rise are called."""
-    flaws = _of(frame, "flaw_these_raters").assign(line=lambda own: own["asked"].map(flaw_title))
-    for relation, rows in flaws.groupby("relation", sort=False):
-        largest = (
-            rows.assign(size=-rows["value"].abs()).sort_values("size", kind="stable")["line"].unique()[:_MAX_LINES]
-        )
-        rows = rows[rows["line"].isin(largest)]
-        edited = f"Edits of {relation_name(str(relation))}"
-        yield f"{edited}: pairs with more of a flaw, less those with less", rows, rows, _share, ("less", "MORE")
-    claims = _of(frame, "claims").merge(
-        pd.DataFrame(_CLAIMS, columns=["asked", "answer", "line"]), on=["asked", "answer"]
-    )
-    tests = _of(frame, "contradicted_more").assign(line=_CLAIMS[-1][-1])
-    for (title, rows), (_, own) in zip(_by_rater(claims), _by_rater(tests), strict=False):
-        rows, own = (part.assign(line=part["about"] + ": " + part["line"]) for part in (rows, own))
-        yield f"Claims of texts, by {title}", rows, own, lambda row: percent(row["value"]), ("less", "MORE")
-    ratings, lower = (
-        _of(frame, what).assign(line=lambda own: own["asked"].astype(str).str.replace("_", " "))
-        for what in ("rating", "lower")
-    )
-    for (title, rows), (_, own) in zip(_by_rater(ratings), _by_rater(lower), strict=False):
-        yield f"Ratings from 1 to 7, by {title}", rows, own, lambda row: f"{row['value']:.1f}", ("LOWER", "")
-    failures = _of(frame, "failure").sort_values("value", ascending=False, kind="stable")
-    rows = failures[failures["asked"].isin(failures["asked"].unique()[:_MAX_LINES])].assign(
-        line=lambda own: own["asked"]
-    )
-    if len(rows):
-        yield "Texts in which people find a failure", rows, rows, lambda row: percent(row["value"]), ("", "")
+def _place(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return title and line of a number; None where it is not on the first screen."""
+    who = ", ".join(str(row[name]) for name in ("rater", "dataset") if isinstance(row[name], str))
+    if row["what"] == "flaw_these_raters":
+        title = f"Edits of {relation_name(row['relation'])}: pairs with more of a flaw, less those with less"
+        return title, flaw_title(row["asked"])
+    if row["what"] == "claims":
+        words = _CLAIMS.get((row["asked"], row["answer"]))
+        return (f"Claims of texts, by {who}", f"{row['about']}: {words}") if words else None
+    if row["what"] == "rating":
+        return f"Ratings from 1 to 7, by {who}", str(row["asked"]).replace("_", " ")
+    return "Texts in which people find a failure", str(row["asked"])
 
 
-def _of(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    return frame[frame["what"] == what]
+def _key(row: Mapping[str, Any], what: str = "") -> tuple[str, ...]:
+    """Return what a test is about."""
+    what = what or row["what"]
+    asked = "" if what == "contradicted_more" else row["asked"]
+    return what, asked, *(str(row[name]) for name in ("editor", "relation", "about", "rater", "dataset"))
 
 
-def _by_rater(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return who rated, and the rows; each data set apart."""
-    by = [name for name in ("rater", "dataset") if rows[name].notna().any()]
-    return [(", ".join(map(str, key)), own) for key, own in rows.groupby(by, sort=True)] if by else []
+def _line(
+    name: str,
+    cells: Mapping[str, Mapping[str, Any]],
+    editors: Sequence[str],
+    tests: Mapping[tuple[str, ...], Mapping[str, Any]],
+) -> ScreenRow:
+    first = next(iter(cells.values()))
+    what, decided = first["what"], {}
+    for editor, row in cells.items():
+        test = tests.get(_key(row, _TESTS[what])) if (what, first["asked"]) != ("claims", "new_fact") else None
+        if test is not None and test["p_adjusted"] < _LEVEL:
+            decided[editor] = test["value"] > 0
+    badge, worse = "", any(decided.values()) != (what == "rating")
+    if decided:
+        edited = [editor for editor in cells if editor not in (BASELINE, HUMAN)]
+        badge = "MORE" if any(decided.values()) else "LOWER" if worse else "less"
+        badge += f" ({', '.join(decided)})" * (len(decided) < len(edited))
+    numbers = [_cell(cells[editor]) if editor in cells else "" for editor in editors]
+    detail = f"{first['n']} answers about {first['n_edits']} edits"
+    return ScreenRow(name, numbers, badge, ("bad" if worse else "good") if badge else "open", detail)
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    if row["what"] == "flaw_these_raters":
+        return _share(row)
+    return f"{row['value']:.1f}" if row["what"] == "rating" else percent(row["value"])

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from seesaw_cf.base.errors import MissingExtraError, RecordError, RunFolderError
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.tables import SCORES, read_table
-from seesaw_cf.base.terminal import cut
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
@@ -27,7 +26,6 @@ from seesaw_cf.report.rows import Manifest, rows_of
 from seesaw_cf.report.screen import Screen
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.pairs import passage_pairs
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.figures import figures_of
 from seesaw_cf.texts.report.leme import leme_frame
@@ -70,13 +68,11 @@ TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
 """CSV file -> what it holds, and the numbers in it."""
 KINDS = ("flaws", "ratings", "annotations", "failures")
 NOT_MEASURED = "It is not known how often the annotator of these claims is right: measure it with `texts train`."
-_WARNING = "Language models wrote these texts. What they say of people is often false, and some of it is offensive."
 _METHOD = (
     "The same model writes before an edit (none) and after it. Numbers of long texts are means of case means with "
     "95 % intervals clustered by case. Tests are corrected by Holm. A number without an interval has its reason beside "
     "it."
 )
-_MAX_TEXTS, _MAX_CHARACTERS = 40, 1200  # on a page
 
 
 def report_run(
@@ -121,7 +117,7 @@ def report_run(
     foot = [_METHOD, f"Generation settings {settings['generation']}: {drawn}."]
     command = repeat_command(cast(Manifest, run.manifest), "texts write")
     out = out or folder / "report"
-    return _write(out, screen, frame, _run_texts(run), pictures, facts=run.manifest, foot=foot, command=command)
+    return _write(out, screen, frame, pictures, facts=run.manifest, foot=foot, command=command)
 
 
 def report_people(
@@ -153,15 +149,9 @@ def report_people(
     if run is not None and people.get("ratings").num_rows:
         frame = pd.concat([frame, _correlated(RunTexts(run), people)], ignore_index=True)
     screen = people_screen(frame, people, judges)
-    facts: JsonObject = {
-        "files": [place.name for place in places],
-        "judges": list(judges),
-        "run": run.name if run else "",
-    }
+    facts: JsonObject = {"files": [place.name for place in places], "judges": list(judges)}
     examples = {"failure_examples": failure_examples(people)} if people.get("failures").num_rows else {}
-    return _write(
-        out, screen, frame, _rated_texts(people.get("flaws")), pictures, facts=facts, more=examples, foot=[_METHOD]
-    )
+    return _write(out, screen, frame, pictures, facts=facts, more=examples, foot=[_METHOD])
 
 
 def _short_form(folder: Path, run: RunTexts) -> pa.Table:
@@ -191,15 +181,11 @@ def annotator_lines(folder: Path) -> list[str]:
     annotator = read_json(file, error=RunFolderError) if file.exists() else {}
     if figures := annotator.get("report", {}).get("figures"):
         own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]
-        recall = own["contradicts"]
-        ends = (
-            f" [{own['accuracy']['low']:.2f}, {own['accuracy']['high']:.2f}]"
-            if own["accuracy"]["low"] is not None
-            else ""
-        )
+        right, recall = own["accuracy"], own["contradicts"]
+        ends = f" [{right['low']:.2f}, {right['high']:.2f}]" if right["low"] is not None else ""
         return [
             f"On {own['n']} claims of {own['n_groups']} samples that it was not trained on the annotator is right "
-            f"about {own['accuracy']['value']:.2f}{ends}, always the commonest label about {constant['value']:.2f}.",
+            f"about {right['value']:.2f}{ends}, always the commonest label about {constant['value']:.2f}.",
             f"It finds {recall['recall']:.2f} of the {recall['support']:.0f} contradictions there.",
         ]
     return [NOT_MEASURED] if annotator else []
@@ -226,54 +212,6 @@ def _correlated(run: RunTexts, people: Collected) -> pd.DataFrame:
     return frame_of(rows)
 
 
-# Texts on a page.
-
-
-def _run_texts(run: RunTexts) -> Part | None:
-    """Return texts before and after edits, those first whose untouched facts lost most support."""
-    pairs, _ = passage_pairs(run.passages, ("subject", "related", "guided", "free"))
-    rows = [] if run.annotations is None else run.annotations.to_pylist()
-    labels: dict[tuple[Any, ...], dict[str, str]] = {}
-    for row in rows:
-        place = row["case_id"], row["sample"], row["passage"], row["editor"] if row["phase"] == "post" else ""
-        labels.setdefault(place, {})[f"{row['claim_kind']}: {row['claim']}"] = row["label"]
-    found = []
-    for pair in pairs:
-        passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
-        before, after = (labels.get((pair.case_id, int(sample), passage, name), {}) for name in ("", pair.editor))
-        moved = [
-            f"{claim}: {before[claim]} → {label}" for claim, label in after.items() if before.get(claim, label) != label
-        ]
-        lost = sum(before.get(claim) == "supports" and label != "supports" for claim, label in after.items()
-                   if claim.startswith("ground_truth"))  # fmt: skip
-        found.append((lost, [f"{pair.entity} ({passage}), {pair.editor}", pair.pre, pair.post, "; ".join(moved)]))
-    return _texts(found, "claims that changed")
-
-
-def _rated_texts(flaws: pa.Table) -> Part | None:
-    """Return rated pairs of texts, those first in which most ratings see a change."""
-    by_pair: dict[str, list[dict[str, Any]]] = {}
-    for row in flaws.to_pylist():
-        by_pair.setdefault(row["pair_id"], []).append(row)
-    found = []
-    for own in by_pair.values():
-        seen = [f"{row['flaw']} {row['change']:+d} ({row['rater']}){': ' + row['quote'] if row['quote'] else ''}"
-                for row in own if row["change"]]  # fmt: skip
-        first = own[0]
-        found.append(
-            (len(seen), [f"{first['entity']}, {first['editor']}", first["pre"], first["post"], "; ".join(seen)])
-        )
-    return _texts(found, "ratings of a change")
-
-
-def _texts(found: Sequence[tuple[int, list[str]]], last: str) -> Part | None:
-    ordered = sorted(found, key=lambda one: -one[0])[:_MAX_TEXTS]
-    rows = [PageRow([cut(cell or "", _MAX_CHARACTERS) for cell in cells], bool(count)) for count, cells in ordered]
-    heads = ["text about", "before", "after", last]
-    extent = f"{len(rows)} of {len(found)} texts, those first in which most changed."
-    return Part("The texts", [_WARNING, extent], table=PageTable(heads, [False] * 4, rows)) if rows else None
-
-
 # Files.
 
 
@@ -281,7 +219,6 @@ def _write(
     folder: Path,
     screen: Screen,
     frame: pd.DataFrame,
-    texts: Part | None,
     pictures: bool,
     *,
     facts: JsonObject,
@@ -294,13 +231,9 @@ def _write(
     about = {name: TABLES[name][0] if name in TABLES else "One text of each failure mode." for name in tables}
     figures = list(figures_of(frame))
     drawn = {caption: [("", Markup(svg(figure, caption)))] for _, caption, figure in figures}
-    parts = (
-        [Part("Pictures", ["Means or shares with 95 % intervals; none is the unedited model."], drawn)] if drawn else []
-    )
-    parts += [texts] if texts else []
-    parts += [
-        Part(name.replace("_", " ").capitalize(), [about[name]], table=page_table(own)) for name, own in tables.items()
-    ]
+    parts = [Part("Pictures", ["Means or shares with 95 % intervals."], drawn)] if drawn else []
+    for name, own in tables.items():
+        parts.append(Part(name.replace("_", " ").capitalize(), [about[name]], table=page_table(own)))
     page = render_page(screen, parts, tables=about, foot=foot, command=command)
     record = {"screen": screen.record(), "facts": facts, "tables": list(tables)}
     sweep(folder)

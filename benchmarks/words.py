@@ -1,24 +1,15 @@
-"""Numbers and names as text, for the terminal and for Markdown."""
+"""Numbers as text in pages that benchmarks write."""
 
 from __future__ import annotations
 
-import html
 import math
 import re
-from collections.abc import Mapping
 
-from seesaw_cf.base.terminal import interval as interval
+from seesaw_cf.base.terminal import interval, number
 from seesaw_cf.base.terminal import markdown_table as markdown_table
-from seesaw_cf.base.terminal import number as number
-from seesaw_cf.base.terminal import printable
 
-_MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
 # A hyphen that is a minus sign: of a number, of an exponent, between two spaces. Those of names are none.
 _MINUS = re.compile(r"(?<!\w)-(?=\d|\.\d|inf)|(?<=\de)-(?=\d)|(?<= )-(?= )")
-
-
-# What the people of a prompt hold -> words.
-HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
 def estimate(
@@ -53,24 +44,9 @@ def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digit
     return f"{number(value, zero_limit, digits)}{unit} {interval(low, high, zero_limit, digits)}".removesuffix(" -")
 
 
-def short_note(note: str) -> str:
-    """Return the reason for a missing interval, without its details."""
-    return note.partition(" (")[0].partition(": no error to estimate")[0]
-
-
-def percent(value: float) -> str:
-    """Return a share as a percentage with one decimal; "-" for NaN. Sums in any order show the same: ties are exact."""
-    return "-" if math.isnan(value) else f"{round(100 * value, 9):.1f}%"
-
-
 def percent_interval(value: float | None, low: float | None, high: float | None) -> str:
     """Return a share and its interval in percent with one decimal."""
     return estimate(value, low, high, ".1f", "%", scale=100)
-
-
-def points(value: float, low: float, high: float, unit: str = "") -> str:
-    """Return a change of a share and its interval in percentage points, signed, with one decimal."""
-    return estimate(value, low, high, "+.1f", unit, scale=100)
 
 
 def p_value(value: float | None) -> str:
@@ -78,17 +54,6 @@ def p_value(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "-"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def p_equals(value: float | None) -> str:
-    """Return a p-value as `p=0.012` or `p<0.001`."""
-    shown = p_value(value)
-    return f"p{shown}" if shown.startswith("<") else f"p={shown}"
-
-
-def escape(text: object) -> str:
-    """Escape text from data or a model so that Markdown and HTML show it as it is."""
-    return _MARKUP.sub(r"\\\1", html.escape(printable(text), quote=False))
 
 
 def minus(text: str) -> str:

@@ -1,1 +1,0 @@
-"""Self-contained pages of HTML: one stylesheet, one script, templates with autoescape."""
