@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import MissingExtraError, RecordError
@@ -21,9 +20,8 @@ from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
 from seesaw_cf.effects.texts import ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.classify import EncoderClassifier
+from seesaw_cf.texts.classify import EncoderClassifier, load_encoder, longest_input
 from seesaw_cf.texts.records import LongformRecord, request_of
-from seesaw_cf.texts.report.embed import Embedder, TextVectors
 from seesaw_cf.texts.report.rows import as_frame
 from seesaw_cf.texts.survey import SurveySample
 
@@ -34,8 +32,8 @@ MEASURES: Mapping[str, str] = {
     "bertscore": "an encoder: BERTScore where ROUGE-1 is taken",
     "perplexity": "a causal language model: its mean loss on every passage, in nats per token",
 }
-_OWN = ("subject", "guided", "free")
-"""Texts about the edit's own subject."""
+_OWN = ("subject", "guided", "free")  # texts about the edit's own subject
+_BATCH = 32
 
 
 def simple_measures(samples: Sequence[SurveySample]) -> pd.DataFrame:
@@ -163,37 +161,60 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
         return frame[["editor", "case_id"]].assign(asked="log_perplexity", value=nats)
     columns = passage_columns(samples)
     measured: Callable[[], Mapping[str, Sequence[float]]] = {
-        "nli": lambda: nli_measures(columns, EncoderClassifier(model)),
-        "bertscore": lambda: bertscore_measures(columns, Embedder(model)),
+        "nli": lambda: nli_measures(columns, EncoderClassifier(model).probabilities),
+        "bertscore": lambda: bertscore_measures(columns, model),
     }[name]
     return _rows(samples, measured())
 
 
-def bert_score(candidate: TextVectors, reference: TextVectors) -> tuple[float, float, float]:
-    """Return precision, recall and F of two texts' token vectors, without idf weights and without rescaling.
+def token_vectors(texts: Sequence[str], encoder: str, device: str = "cpu") -> dict[str, Floats]:
+    """Return the vectors of each text's tokens, of length 1; texts longer than the encoder takes are seen up to there.
+
+    Args:
+        texts: Any.
+        encoder: A folder or a Hub id.
+        device: A torch device.
+
+    Raises:
+        UnknownNameError: The encoder cannot be loaded.
+    """
+    model, tokenizer = load_encoder(AutoModel, encoder, device)
+    order, out = sorted(dict.fromkeys(texts), key=len), {}
+    how = {"padding": True, "truncation": True, "max_length": longest_input(model), "return_tensors": "pt"}
+    for start in range(0, len(order), _BATCH):
+        batch = order[start : start + _BATCH]
+        encoded = tokenizer(batch, return_special_tokens_mask=True, **how)
+        special = encoded.pop("special_tokens_mask").bool()
+        with torch.inference_mode():
+            hidden = model.eval()(**encoded.to(model.device)).last_hidden_state.float().cpu()
+        for words, states, there, marks in zip(batch, hidden, encoded["attention_mask"].cpu().bool(), special):
+            own = states[there & ~marks if (there & ~marks).any() else there].numpy().astype(np.float64)
+            out[words] = own / np.maximum(np.linalg.norm(own, axis=-1, keepdims=True), 1e-12)
+    return out
+
+
+def bert_score(candidate: Floats, reference: Floats) -> float:
+    """Return F of two texts' token vectors, without idf weights and without rescaling.
 
     Source: Zhang et al. (2020), section 3: recall is the mean over reference tokens of the largest cosine with a
         candidate token, precision the same the other way round, F their harmonic mean.
     Deviates: last layer, special tokens left out, for any encoder; scores of different encoders do not compare.
     """
-    cosine = candidate.tokens @ reference.tokens.T
+    cosine = candidate @ reference.T
     precision, recall = float(cosine.max(axis=1).mean()), float(cosine.max(axis=0).mean())
-    total = precision + recall
-    return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
+    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
-def bertscore_measures(columns: PassageColumns, embedder: Embedder) -> dict[str, list[float]]:
+def bertscore_measures(columns: PassageColumns, encoder: str) -> dict[str, list[float]]:
     """Return BERTScore F where `text_measures` has ROUGE, as "bertscore_..."; NaN where a text is empty."""
     passages = [*columns.subject_passage, *columns.related_passage]
     texts = [*passages, *columns.subject, *columns.related, *columns.new_fact]
     texts += [fact for facts in (*columns.subject_facts, *columns.related_facts) for fact in facts]
     texts += [part for passage in passages for part in sentences(passage)]
-    vectors = embedder.embed([own for own in texts if own.strip()])
-
-    def alike(candidate: str, reference: str) -> float:
-        return bert_score(vectors[candidate], vectors[reference])[2]
-
-    return text_measures(columns, similarity=alike, prefix="bertscore")
+    vectors = token_vectors([own for own in texts if own.strip()], encoder)
+    return text_measures(
+        columns, similarity=lambda one, two: bert_score(vectors[one], vectors[two]), prefix="bertscore"
+    )
 
 
 def nli_score(probabilities: Floats) -> Floats:
@@ -205,14 +226,11 @@ def nli_score(probabilities: Floats) -> Floats:
     return np.asarray(values[:, LABELS.index("supports")] - values[:, LABELS.index("contradicts")])
 
 
-class Probable(Protocol):
-    """An NLI model or a trained annotator."""
-
-    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Return (n, 3) of `LABELS` for n pairs of premise and claim."""
+Probabilities = Callable[[Sequence[tuple[str, str]]], Floats]
+"""(n pairs of premise and claim) -> (n, 3) of `LABELS`."""
 
 
-def nli_measures(columns: PassageColumns, annotator: Probable) -> dict[str, list[float]]:
+def nli_measures(columns: PassageColumns, probabilities: Probabilities) -> dict[str, list[float]]:
     """Return the NLI score of each passage with the edit statement, and its mean over recorded facts.
 
     Returns:
@@ -225,7 +243,7 @@ def nli_measures(columns: PassageColumns, annotator: Probable) -> dict[str, list
         questions[f"nli_edit_{side}"] = [_pairs(own, [fact]) for own, fact in zip(passages, columns.new_fact)]
         questions[f"nli_factual_{side}"] = [_pairs(own, given) for own, given in zip(passages, facts)]
     pairs = list(dict.fromkeys(pair for rows in questions.values() for row in rows for pair in row))
-    scores = dict(zip(pairs, nli_score(annotator.probabilities(pairs)))) if pairs else {}
+    scores = dict(zip(pairs, nli_score(probabilities(pairs)))) if pairs else {}
     return {
         name: [float(np.mean([scores[pair] for pair in row])) if row else float("nan") for row in rows]
         for name, rows in questions.items()
