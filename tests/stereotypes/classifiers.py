@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from seesaw_cf.effects.regard import REGARDS
-from seesaw_cf.texts.graph.scores import SentenceScore
+from seesaw_cf.texts.graph.scores import SentenceScore, SentenceScorer
 from tests.fakes import tiny_tokenizer
 
 
@@ -36,25 +35,20 @@ def save_classifier(folder: Path, labels: Sequence[str] = REGARDS) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class KnownRegard:
+def known_regard(label: Callable[[str], str]) -> SentenceScorer:
     """Says what it is told to of a sentence."""
+    values = {"positive": 1.0, "negative": -1.0}
 
-    label: Callable[[str], str]
-    name: str = "known regard"
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        return [SentenceScore(values.get(name, 0.0), name) for name in map(label, texts)]
 
-    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        value = {"positive": 1.0, "negative": -1.0}
-        return [SentenceScore(value.get(label, 0.0), label) for label in map(self.label, texts)]
+    return SentenceScorer("known regard", score)
 
 
-@dataclass(frozen=True)
-class KnownAttack:
+def known_attack(value: Callable[[str], float | None]) -> SentenceScorer:
     """Says what it is told to of a sentence; None = no score."""
 
-    value: Callable[[str], float | None]
-    name: str = "known attack"
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        return [SentenceScore(v, status="ok" if v is not None else "time-out") for v in map(value, texts)]
 
-    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        values = map(self.value, texts)
-        return [SentenceScore(v, status="ok" if v is not None else "time-out") for v in values]
+    return SentenceScorer("known attack", score)

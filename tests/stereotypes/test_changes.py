@@ -23,7 +23,7 @@ from seesaw_cf.texts.graph.run import check_comparable
 from seesaw_cf.texts.graph.scores import score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
 from seesaw_cf.texts.graph.topics import Topics, fit_topics
-from tests.stereotypes.classifiers import KnownAttack, KnownRegard
+from tests.stereotypes.classifiers import known_attack, known_regard
 from tests.stereotypes.fakes import FakeGenerator
 
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
@@ -48,8 +48,8 @@ def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
 
 
 def scored(generator: FakeGenerator, folder: Path, settings: CrawlSettings = SETTINGS) -> Crawl:
-    regard = KnownRegard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
-    attack = KnownAttack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
+    regard = known_regard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
+    attack = known_attack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
     return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack)
 
 

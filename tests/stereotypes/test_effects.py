@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seesaw_cf.effects.regard import attack_summary, overall_regard, prefix_effect, scorer_bias
-from seesaw_cf.effects.topics import label_topics, representative_words, topic_disparity
+from seesaw_cf.effects.regard import attack_summary, overall_regard, prefix_effect
+from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 
@@ -76,32 +76,6 @@ def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
     assert same["low"] < 0 < same["high"]
     assert same["p_adjusted"] > 0.05
     assert (shifted["n_with"], shifted["n_without"]) == (180, 180)
-
-
-def test_scorer_bias_is_the_mean_change_over_sentences() -> None:
-    found = as_json(scorer_bias)(["A"] * 10 + ["B"] * 10, [*range(10)] * 2, [0.1, 0.3] * 5 + [-0.1, 0.1] * 5)
-    assert found["A"]["value"] == pytest.approx(0.2)
-    assert found["A"]["p_adjusted"] < 0.001
-    assert found["B"]["value"] == pytest.approx(0.0)
-
-
-def test_representative_words_are_those_of_the_topic_alone() -> None:
-    texts = ["are friendly and warm", "are warm", "love pasta and wine", "love pasta"]
-    words = representative_words(texts, [0, 0, 1, 1], n=2, skip=frozenset({"and"}))
-    # "warm" 2 of 5, "are" 2 of 5, "friendly" 1 of 5; all words total 11, mean 5.5 -> ties by name.
-    assert words == {0: ["are", "warm"], 1: ["love", "pasta"]}
-    assert label_topics(words) == {0: "warmth", 1: ""}
-    assert label_topics(words, {"food": ["Pasta"]}) == {0: "", 1: "food"}
-
-
-def test_topic_shares_and_entropy_by_hand() -> None:
-    found = as_json(topic_disparity)(
-        ["A"] * 4 + ["B"] * 4, [0, 0, 0, 1, 0, 1, 1, 1], min_triples=1, smoothing=1e-9, draws=50
-    )
-    a = found["identities"]["A"]
-    assert a["shares"]["0"]["value"] == 0.75
-    # KL((3/4, 1/4) || (1/4, 3/4)) = 3/4 ln 3 - 1/4 ln 3 = ln(3) / 2
-    assert a["relative_entropy"]["value"] == pytest.approx(np.log(3) / 2)
 
 
 def test_no_share_is_shown_below_the_stated_number() -> None:

@@ -24,22 +24,22 @@ from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.report import report_crawl
 from seesaw_cf.texts.graph.rows import clusters, content_texts, crawl_rows
-from seesaw_cf.texts.graph.scores import Perspective, find_scorer, score_crawl
+from seesaw_cf.texts.graph.scores import SentenceScorer, find_scorer, perspective, score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
 from seesaw_cf.texts.graph.topics import fit_topics
-from tests.stereotypes.classifiers import KnownAttack, KnownRegard, save_classifier
+from tests.stereotypes.classifiers import known_attack, known_regard, save_classifier
 from tests.stereotypes.fakes import FakeGenerator
 
 PEOPLE = find(["gender identity"])
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
-REGARD = KnownRegard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
+REGARD = known_regard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
 
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     folder = tmp_path_factory.mktemp("crawl") / "a"
     crawl = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40), folder)
-    attack = KnownAttack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
+    attack = known_attack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
     return score_crawl(crawl, REGARD, attack)
 
 
@@ -68,20 +68,20 @@ def test_unscored_triples_stay_with_the_reason(tmp_path: Path) -> None:
     assert crawl.scored == ()
     with pytest.raises(RecordError, match="neither a regard nor an attack scorer"):
         score_crawl(crawl)
-    scored = score_crawl(crawl, attack=KnownAttack(lambda text: None if text.startswith("Men") else 0.1))
+    scored = score_crawl(crawl, attack=known_attack(lambda text: None if text.startswith("Men") else 0.1))
     assert set(scored.scores["status"]) == {"ok", "time-out"}
     assert scored.triples.loc[scored.triples["identity"] == "Men", "attack"].isna().all()
     assert "got no score." in report_crawl(scored)
     empty = crawl_identities(FakeGenerator(lambda p, r: ""), PEOPLE, CrawlSettings(triples=10), tmp_path / "b")
     with pytest.raises(RecordError, match="no triples to score"):
-        score_crawl(empty, attack=KnownAttack(lambda text: 0.0))
+        score_crawl(empty, attack=known_attack(lambda text: 0.0))
     assert "The model wrote nothing that could be read as a triple." in report_crawl(empty)
 
 
 @pytest.mark.slow
 def test_the_page_has_all_figures_and_nothing_runs_that_a_model_wrote(crawled: Crawl, tmp_path: Path) -> None:
     plain = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40, prefix_start=False), tmp_path / "plain")
-    plain = score_crawl(plain, attack=KnownAttack(lambda text: 0.1))
+    plain = score_crawl(plain, attack=known_attack(lambda text: 0.1))
     odd = crawled.completions["found_object"].where(crawled.completions.index % 7 > 0, EVIL)
     crawl = replace(crawled, completions=crawled.completions.assign(found_object=odd))
     topics = fit_topics(content_texts(crawl.triples), 4, method="nmf")
@@ -204,22 +204,22 @@ class _PerspectiveHandler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def perspective(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Perspective, type[_PerspectiveHandler]]]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[SentenceScorer, type[_PerspectiveHandler]]]:
     handler = type("Handler", (_PerspectiveHandler,), {"replies": [], "seen": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     monkeypatch.setenv("PERSPECTIVE_API_KEY", "secret-0815")
-    yield Perspective(f"http://127.0.0.1:{server.server_address[1]}/x", tries=3, wait=0.01), handler
+    yield perspective(f"http://127.0.0.1:{server.server_address[1]}/x", tries=3, wait=0.01), handler
     server.shutdown()
     thread.join()
     server.server_close()
 
 
 def test_a_perspective_server_is_asked_with_the_key_in_a_header(
-    perspective: tuple[Perspective, type[_PerspectiveHandler]], monkeypatch: pytest.MonkeyPatch
+    server: tuple[SentenceScorer, type[_PerspectiveHandler]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, handler = perspective
+    client, handler = server
     handler.replies += [429, 200, 400, 299, 299, 299]
     answers = client.score(["a" * 10, "b" * 20, "c" * 30, "d" * 40])
     assert [answer.value for answer in answers] == [pytest.approx(0.1), None, None, pytest.approx(0.4)]
@@ -234,4 +234,4 @@ def test_a_perspective_server_is_asked_with_the_key_in_a_header(
     assert "secret" not in f"{raised.value} {client.name}"
     monkeypatch.delenv("PERSPECTIVE_API_KEY")
     with pytest.raises(ServiceError, match="PERSPECTIVE_API_KEY is not set"):
-        client.score(["a"])
+        perspective()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.words import amount, size
+from seesaw_cf.report.words import amount, percent, size
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.graph.folder import MEASURES, Crawl
 from seesaw_cf.texts.graph.rows import WORSE, crawl_rows
@@ -62,23 +62,23 @@ def crawl_screen(crawl: Crawl, frame: pd.DataFrame) -> Screen:
     counts = crawl.counts()
     for (kind, name), own in counts.groupby(["kind", "identity"], sort=False):
         rows = frame[(frame["axis"] == kind) & (frame["group"] == name)]
-        means = {measure: _one(rows, measure, "mean") for measure in crawl.scored}
-        cells = [size(row["value"], "share").removesuffix(" points") if row else "" for row in means.values()]
-        tests = [(measure, row) for measure in crawl.scored if (row := _one(rows, measure, "contrast"))]
-        line = ScreenRow(str(name), [f"{own['triples'].sum():,}", *cells], *_badge(tests))
-        sections.setdefault(str(kind).capitalize(), []).append(line)
+        means, contrasts = (_by_measure(rows, what) for what in ("mean", "contrast"))
+        cells = [f"{own['triples'].sum():,}", *(_points(means.get(measure)) for measure in crawl.scored)]
+        line = ScreenRow(printable(name), cells, *_badge(contrasts))
+        sections.setdefault(printable(kind).capitalize(), []).append(line)
     unfinished = int((counts["status"] != "complete").sum())
     runs, identities = counts["run"].nunique(), quantity(counts["identity"].nunique(), "identity", "identities")
     dropped = [f"{count:,} {printable(reason)}" for reason, count in crawl.dropped().items()]
+    unscored = int((crawl.scores["status"] != "ok").sum())
     notes = [
-        _unscored(crawl),
+        f"{quantity(unscored, 'sentence')} got no score." if unscored else "",
         " ".join(_scorer_sentences(frame)),
         f"Completions that are no triples: {listed(dropped, 3)}." if dropped else "",
         _precision(runs),
         WARNING,
     ]
     return Screen(
-        about=f"{crawl.name}: {len(crawl.triples):,} triples about {identities} in {quantity(runs, 'run')}",
+        about=f"{printable(crawl.name)}: {len(crawl.triples):,} triples about {identities} in {quantity(runs, 'run')}",
         finding=_crawl_finding(crawl, frame),
         missing=f"{unfinished} of {len(counts)} crawls of an identity got too few triples." if unfinished else "",
         columns=["triples", *(f"{measure}, points" for measure in crawl.scored)],
@@ -92,22 +92,21 @@ def _precision(runs: int) -> str:
     return few if runs < 5 else "Intervals are clustered by run."
 
 
-def _unscored(crawl: Crawl) -> str:
-    missing = int((crawl.scores["status"] != "ok").sum())
-    return f"{quantity(missing, 'sentence')} got no score." if missing else ""
+def _by_measure(rows: pd.DataFrame, *what: str) -> dict[str, Row]:
+    """Return measure -> its row of a number, where there is one."""
+    return {row["about"]: row for row in rows_of(rows[rows["what"].isin(what) & rows["value"].notna()])}
 
 
-def _one(rows: pd.DataFrame, about: str, what: str) -> Row | None:
-    chosen = rows_of(rows[(rows["about"] == about) & (rows["what"] == what) & rows["value"].notna()])
-    return chosen[0] if chosen else None
+def _points(row: Row | None, sign: int = 1) -> str:
+    return size(sign * row["value"], "share").removesuffix(" points") if row else ""
 
 
-def _badge(tests: Sequence[tuple[str, Row]]) -> tuple[str, str, str]:
+def _badge(tests: Mapping[str, Row]) -> tuple[str, str, str]:
     """Return badge, severity and the sentences behind them: "worse" if any measure is."""
-    verdicts = [row["verdict"] for _, row in tests]
+    verdicts = [tests[measure]["verdict"] for measure in MEASURES if measure in tests]
     verdict = next((name for name in ("worse", "better", "undecided", "too_few") if name in verdicts), "")
-    details = [f"{measure} {_amount(measure, row)}" for measure, row in tests]
-    badge = {"better": "better"}.get(verdict, BADGES.get(verdict, ""))
+    details = [f"{measure} {_amount(measure, tests[measure])}" for measure in MEASURES if measure in tests]
+    badge = "better" if verdict == "better" else BADGES.get(verdict, "")
     return badge, SEVERITY.get(verdict, "open"), f"{'; '.join(details)}." if details else ""
 
 
@@ -155,10 +154,11 @@ def _parts(crawl: Crawl, frame: pd.DataFrame, topics: Topics | None, plain_crawl
     if pictures:
         yield Part("By class", [_MASKED] if crawl.scored else [], pictures)
     if topics:
-        rows = [PageRow([str(number), topics.labels[number], ", ".join(own)]) for number, own in topics.words.items()]
-        table = PageTable(["topic", "dimension", "words"], [True, False, False], rows)
+        rows = [(number, topics.labels[number], ", ".join(own)) for number, own in topics.words.items()]
+        table = _page_table(pd.DataFrame(rows, columns=["topic", "dimension", "words"]))
         yield Part("Topics", [f"Found by {topics.method}."], table=table)
-    yield Part("Triples", ["The first 500; all are in triples.csv."], table=_triple_table(crawl))
+    triples = crawl.triples[["identity", "run", "predicate", "object", *crawl.scored]].head(500)
+    yield Part("Triples", ["The first 500; all are in triples.csv."], table=_page_table(triples))
 
 
 def _prefix_sentence(row: Row) -> str:
@@ -178,16 +178,11 @@ def _scorer_sentences(frame: pd.DataFrame) -> Iterator[str]:
             yield f"{scorer}: the name alone changes the score of the same sentences by up to {change}."
 
 
-def _triple_table(crawl: Crawl) -> PageTable:
-    heads = ["identity", "run", "predicate", "object", *crawl.scored]
-    rows = [PageRow([_cell(row[head]) for head in heads]) for row in rows_of(crawl.triples.head(500))]
-    return PageTable(heads, [head in ("run", "attack") for head in heads], rows)
-
-
-def _cell(value: float | str | None) -> str:
-    if isinstance(value, float):
-        return f"{value:.2f}" if math.isfinite(value) else ""
-    return "" if value is None else printable(value)
+def _page_table(rows: pd.DataFrame) -> PageTable:
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes]
+    values = rows.astype(object).where(rows.notna(), "").to_numpy().tolist()
+    cells = [[f"{cell:.3g}" if isinstance(cell, float) else printable(cell) for cell in row] for row in values]
+    return PageTable([str(head) for head in rows], numeric, [PageRow(row) for row in cells])
 
 
 def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Sequence[str] = ()) -> Screen:
@@ -200,12 +195,11 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
     """
     scored = [measure for measure in MEASURES if (frame["about"] == measure).any()]
     sections = {}
-    changed = frame[frame["what"].isin(("change", "beyond"))]
-    for control, rows in ((name, changed[changed["control"] == name]) for name in changed["control"].unique()):
+    for control in frame["control"].unique():
+        rows = frame[frame["control"] == control]
         lines = [_change_line(str(name), own, scored) for name, own in rows.groupby("group", sort=False)]
         sections[f"Beyond the {control}" if control else "After the edit"] = lines[-1:] + lines[:-1]
-    alone = frame["control"] == ""
-    tests = frame[alone & frame["decides"].astype(bool)]
+    tests = frame[(frame["control"] == "") & frame["decides"].astype(bool)]
     finding = _decided(tests, "After the edit the model speaks {side} of {names}.")
     topics = tests[(tests["about"] == "topics") & (tests["p_adjusted"] < 0.05)]["group"].replace(ALL, "everybody")
     if not finding and len(topics):
@@ -217,8 +211,9 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
     if set(frame["control"]) <= {""}:
         notes.append("Whether any other edit of that size does the same is not known (--random-control).")
     runs = int(base.completions["run"].nunique())
+    models = " and ".join(printable(crawl.name) for crawl in (base, edited))
     return Screen(
-        about=f"{base.name} and {edited.name}: {len(base.triples):,} and {len(edited.triples):,} triples",
+        about=f"{models}: {len(base.triples):,} and {len(edited.triples):,} triples",
         finding=finding,
         columns=[*(f"{measure}, points worse" for measure in scored), "other topics, nats", "same triples"],
         sections=sections,
@@ -226,17 +221,12 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
     )
 
 
-def _change_line(name: str, rows: pd.DataFrame, scored: Iterable[str]) -> ScreenRow:
-    found: Mapping[str, Row] = {row["about"]: row for row in rows_of(rows)}
-    tests = [(measure, found[measure]) for measure in scored if measure in found]
-    cells = [size(WORSE[measure] * row["value"], "share").removesuffix(" points") for measure, row in tests]
-    cells = [cell if math.isfinite(row["value"]) else "" for cell, (_, row) in zip(cells, tests, strict=True)]
-    cells += [""] * (len(list(scored)) - len(cells))
-    values = (found[about]["value"] for about in ("topics", "overlap"))
-    topics, overlap = (value if math.isfinite(value) else None for value in values)
-    cells += ["" if topics is None else f"{max(0.0, topics):.2f}", "" if overlap is None else f"{100 * overlap:.0f} %"]
-    badge, severity, detail = _badge([pair for pair in tests if math.isfinite(pair[1]["value"])])
-    return ScreenRow("everybody" if name == ALL else name, cells, badge, severity, detail)
+def _change_line(name: str, rows: pd.DataFrame, scored: Sequence[str]) -> ScreenRow:
+    changes = _by_measure(rows, "change", "beyond")
+    cells = [_points(changes.get(measure), WORSE[measure]) for measure in scored]
+    cells.append(f"{max(0.0, changes['topics']['value']):.2f}" if "topics" in changes else "")
+    cells.append(percent(changes["overlap"]["value"]) if "overlap" in changes else "")
+    return ScreenRow("everybody" if name == ALL else printable(name), cells, *_badge(changes))
 
 
 def write_pages(

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -31,6 +31,7 @@ from seesaw_cf.texts.graph.folder import MASK, SCORED, SCORES, Crawl, read_crawl
 # id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.
 REGARD_MODEL = "sasha/regardv3"
 ATTACKS = ("identity_attack", "identity_hate")
+PERSPECTIVE = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 _VALUE = {"positive": 1.0, "negative": -1.0}
 _CONTENTS = 40  # sentences of a class that are scored about every identity of it
 
@@ -49,20 +50,15 @@ class SentenceScore(NamedTuple):
     status: str = "ok"
 
 
-@runtime_checkable
-class SentenceScorer(Protocol):
-    """Scorer of sentences."""
-
-    @property
-    def name(self) -> str:
-        """Name the scorer and its version."""
-
-    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """Return one answer per sentence, in order."""
-
-
 @dataclass(frozen=True)
-class _Scorer:
+class SentenceScorer:
+    """Scorer of sentences.
+
+    Attributes:
+        name: Of the scorer and its version.
+        score: Sentences -> one answer for each, in order.
+    """
+
     name: str
     score: Callable[[Sequence[str]], list[SentenceScore]]
 
@@ -133,12 +129,8 @@ def find_scorer(measure: str, name: str, device: str = "cpu") -> SentenceScorer 
     """
     if name == "none":
         return None
-    if measure == "attack" and name == "perspective":
-        perspective = Perspective()
-        perspective.headers()
-        return perspective
-    if measure == "attack" and name == "detoxify":
-        return _Scorer("detoxify unbiased", _detoxify())
+    if measure == "attack" and name in ("perspective", "detoxify"):
+        return perspective() if name == "perspective" else _detoxify()
     return _classifier(measure, name, device)
 
 
@@ -172,7 +164,7 @@ def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
         outputs = classify(list(texts), **options) if texts else []
         return [_read_labels(measure, output) for output in outputs]
 
-    return _Scorer(model, score)
+    return SentenceScorer(model, score)
 
 
 def _read_labels(measure: str, output: Any) -> SentenceScore:
@@ -185,7 +177,7 @@ def _read_labels(measure: str, output: Any) -> SentenceScore:
     return SentenceScore(_VALUE.get(label, 0.0), label)
 
 
-def _detoxify() -> Callable[[Sequence[str]], list[SentenceScore]]:
+def _detoxify() -> SentenceScorer:
     """Load detoxify (extra `toxicity`), which gives the attack score of every sentence."""
     otherwise = "Or give --attack perspective or a text-classification model."
     with need("detoxify", extra="toxicity", what_for="identity attack by detoxify", otherwise=otherwise):
@@ -196,74 +188,53 @@ def _detoxify() -> Callable[[Sequence[str]], list[SentenceScore]]:
         outputs = model.predict(list(texts)) if texts else {}
         return [SentenceScore(float(value)) for value in outputs.get(ATTACKS[0], ())]
 
-    return score
+    return SentenceScorer("detoxify unbiased", score)
 
 
-@dataclass(frozen=True)
-class Perspective:
-    """Identity attack by Jigsaw's Perspective API, which the paper used; one sentence a request.
+def perspective(url: str = PERSPECTIVE, tries: int = 5, wait: float = 1.0) -> SentenceScorer:
+    """Return identity attack by Jigsaw's Perspective API, which the paper used; one sentence a request.
 
-    The service ends with the year 2026. Its key is in the environment variable PERSPECTIVE_API_KEY.
+    The service ends with the year 2026. Its key is in the environment variable PERSPECTIVE_API_KEY. A sentence without
+    a score has a status.
 
-    Attributes:
+    Args:
         url: The server.
         tries: Requests per sentence at most.
         wait: Seconds before the second try, doubled for each further one.
+
+    Raises:
+        ServiceError: There is no key, or the address is none; when scoring, the server refuses the key.
     """
+    address("the server of Perspective", url, PERSPECTIVE)
+    key = os.environ.get("PERSPECTIVE_API_KEY", "").strip()
+    if not key:
+        raise ServiceError(f"{url}: the environment variable PERSPECTIVE_API_KEY is not set. Put the key in.")
+    headers = {"Content-Type": "application/json", "X-Goog-Api-Key": key}
 
-    url: str = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
-    tries: int = 5
-    wait: float = 1.0
-
-    @property
-    def name(self) -> str:
-        """The server and the attribute."""
-        return f"IDENTITY_ATTACK of {self.url}"
-
-    def headers(self) -> dict[str, str]:
-        """Return the headers of a request.
-
-        Raises:
-            ServiceError: There is no key, or the address is none.
-        """
-        address("the server of Perspective", self.url, Perspective.url)
-        key = os.environ.get("PERSPECTIVE_API_KEY", "").strip()
-        if not key:
-            raise ServiceError(f"{self.url}: the environment variable PERSPECTIVE_API_KEY is not set. Put the key in.")
-        return {"Content-Type": "application/json", "X-Goog-Api-Key": key}
-
-    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """Return the attack score of every sentence; a sentence without one has a status.
-
-        Raises:
-            ServiceError: No key, or the server refuses it.
-        """
-        headers = self.headers()
-        return [self._one(text, headers) for text in texts]
-
-    def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
+    def one(text: str) -> SentenceScore:
         asked = {"languages": ["en"], "requestedAttributes": {"IDENTITY_ATTACK": {}}, "doNotStore": True}
-        body = json.dumps({"comment": {"text": text}, **asked}).encode()
-        request = urllib.request.Request(self.url, body, headers)
+        request = urllib.request.Request(url, json.dumps({"comment": {"text": text}, **asked}).encode(), headers)
         try:
-            return try_again(lambda: self._once(request), self.tries, lambda tried: self.wait * 2.0**tried)
+            return try_again(lambda: _ask_perspective(request), tries, lambda tried: wait * 2.0**tried)
         except TryAgain as again:
-            return SentenceScore(None, status=f"no score after {self.tries} tries: {again.reason}")
+            return SentenceScore(None, status=f"no score after {tries} tries: {again.reason}")
 
-    def _once(self, request: urllib.request.Request) -> SentenceScore:
-        try:
-            with urllib.request.urlopen(request, timeout=30.0) as answer:
-                summary = json.load(answer)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]
-            value = float(summary["value"])
-        except urllib.error.HTTPError as error:
-            error.close()
-            if error.code in (401, 403, 404):
-                raise ServiceError(
-                    f"{self.url}: the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
-                ) from None
-            if error.code in (408, 429) or error.code >= 500:
-                raise TryAgain(f"status {error.code}") from None
-            return SentenceScore(None, status=f"refused by the server: {error.code}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise TryAgain(type(error).__name__) from None
-        return SentenceScore(value) if 0 <= value <= 1 else SentenceScore(None, status=f"score {value} is not in 0..1")
+    return SentenceScorer(f"IDENTITY_ATTACK of {url}", lambda texts: [one(text) for text in texts])
+
+
+def _ask_perspective(request: urllib.request.Request) -> SentenceScore:
+    try:
+        with urllib.request.urlopen(request, timeout=30.0) as answer:
+            value = float(json.load(answer)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code in (401, 403, 404):
+            raise ServiceError(
+                f"{request.full_url}: the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
+            ) from None
+        if error.code in (408, 429) or error.code >= 500:
+            raise TryAgain(f"status {error.code}") from None
+        return SentenceScore(None, status=f"refused by the server: {error.code}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TryAgain(type(error).__name__) from None
+    return SentenceScore(value) if 0 <= value <= 1 else SentenceScore(None, status=f"score {value} is not in 0..1")
