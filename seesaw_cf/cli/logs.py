@@ -28,9 +28,9 @@ def compare(
         out: Folder of the report.
         open: Open the page in the browser.
     """
-    from seesaw_cf.logs import compare_logs
+    from seesaw_cf import logs
 
-    comparison = compare_logs(base, [*changed], settings)
+    comparison = logs.compare(base, [*changed], settings)
     comparison.write(out)
     say(comparison.terminal(out))
     if open:
@@ -61,11 +61,11 @@ def ability(
         shots: Examples before a question (default: as the task says).
         device: auto, cpu, cuda:1, ...
     """
-    from seesaw_cf.logs import compare_logs
+    from seesaw_cf.logs import comparison
 
     with need("lm_eval", extra="harness", what_for="tasks of lm_eval"):
         from seesaw_cf.harnesses.ability import BASE, AbilityJob, run_ability
     logs = run_ability(AbilityJob(run, tasks, out, include, per_editor, limit, shots, device))
-    comparison = compare_logs(logs.pop(BASE), logs)
-    comparison.write(out / "report")
-    say(comparison.terminal(out / "report"))
+    found = comparison.compare(logs.pop(BASE), logs)
+    found.write(out / "report")
+    say(found.terminal(out / "report"))

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
-    from seesaw_cf.logs.comparison import LogComparison, compare_logs, read_log
+    from seesaw_cf.logs.comparison import LogComparison, compare, read_log
     from seesaw_cf.logs.settings import CompareSettings
 
-__all__ = ["CompareSettings", "LogComparison", "compare_logs", "read_log"]
+__all__ = ["CompareSettings", "LogComparison", "compare", "read_log"]
 
-_HOME = dict.fromkeys(("LogComparison", "compare_logs", "read_log"), "seesaw_cf.logs.comparison")
+_HOME = dict.fromkeys(("LogComparison", "compare", "read_log"), "seesaw_cf.logs.comparison")
 __getattr__, __dir__ = lazy(__name__, _HOME | {"CompareSettings": "seesaw_cf.logs.settings"})

@@ -44,12 +44,9 @@ _READING = (
     "right of 0 is worse, and the band is too small to matter."
 )
 _METHOD = (
-    "An item counts once: epochs are averaged first. Items are paired by id where what was asked is equal. "
-    "Errors are clustered (CR2, Satterthwaite degrees of freedom). Where the change did nothing, before and after of a "
-    "whole cluster could be exchanged: p and interval come from such flips, alike in all tasks and metrics. "
-    "A contrast flips what is left after the mean change of the task (the wild cluster bootstrap). "
-    "McNemar's exact test takes items as independent and decides nothing. Items without a score are counted before and "
-    "after; a mean over the scored ones is not given where their shares differ by a tenth."
+    "An item counts once: epochs are averaged first. Where the change did nothing, before and after of a whole cluster "
+    "of items could be exchanged: p and interval come from such flips, alike in all tasks and metrics. A mean over the "
+    "scored items is not given where the shares without a score differ by a tenth."
 )
 _HEADS = ("score", "before", "after", "change", "corrected p", "items", "verdict")
 
@@ -125,32 +122,25 @@ class LogComparison:
 
     def page(self) -> str:
         """Return the page."""
-        how = (
-            f"step-down min-p, {self.settings.permutations:,} flips of clusters"
-            if self.settings.permutations
-            else "Holm"
-        )
+        flips = self.settings.permutations
+        how = f"step-down min-p, {flips:,} flips of clusters" if flips else "Holm"
         families = (
             f"At most {100 * self.settings.alpha:g} % of comparisons claim anything false in each of three families: "
             f"{', '.join(FAMILIES)} ({how}). Changes up to {100 * self.settings.margin:g} points, or "
             f"{self.settings.margin_log_odds:g} nats, do not matter."
         )
         listed = {name: ABOUT[name] for name in self.tables}
-        parts = list(self._parts())
-        foot = [_METHOD, families]
-        return render_page(self.screen, parts, tables=listed, foot=foot, reading=_READING)
+        return render_page(self.screen, list(self._parts()), tables=listed, foot=[_METHOD, families], reading=_READING)
 
     def _parts(self) -> Iterator[Part]:
         changes = self.frame[(self.frame["what"] == "change") & self.frame["value"].notna()]
-        tested = changes[changes["decides"].astype(bool) | (changes["axis"] != ALL)]
-        for title, own in (
-            ("What changed", tested[tested["axis"] == ALL]),
-            ("Were some groups hit harder?", tested[tested["axis"] != ALL]),
-        ):
-            if len(own):
-                pictures = {str(axis): list(_pictures(rows)) for axis, rows in own.groupby("axis", sort=False)}
-                pictures = {"" if axis == ALL else axis: drawn for axis, drawn in pictures.items()}
-                yield Part(title, pictures=pictures, table=_table(own))
+        tests, groups = changes[changes["decides"].astype(bool)], changes[changes["axis"] != ALL]
+        for title, own in (("What changed", tests), ("Were some groups hit harder?", groups)):
+            drawn = {str(axis): list(_pictures(rows)) for axis, rows in own.groupby("axis", sort=False)}
+            if drawn:
+                yield Part(
+                    title, pictures={"" if axis == ALL else axis: own for axis, own in drawn.items()}, table=_table(own)
+                )
         contrasts = self.frame[self.frame["family"] == GROUPS].sort_values("p_adjusted", kind="stable")
         if len(contrasts):
             text = "The change of each group minus that of the others; the groups' intervals alone are no such test."
@@ -269,8 +259,13 @@ def _distinct_names(logs: Sequence[EvalLog], paths: Sequence[Path]) -> list[str]
 
 
 @checked
-def compare_logs(
-    base: Place, changed: Place | Sequence[Place] | Mapping[str, Place], settings: CompareSettings | None = None
+def compare(
+    base: Place,
+    changed: Place | Sequence[Place] | Mapping[str, Place],
+    settings: CompareSettings | None = None,
+    *,
+    groups: Sequence[str] = (),
+    clusters: Sequence[str] = (),
 ) -> LogComparison:
     """Compare what a model and its changed versions answered to the same items, as an evaluation harness logged it.
 
@@ -278,6 +273,7 @@ def compare_logs(
         base: Log of the model before the change: see `read_log` for formats.
         changed: Log of the model after it, several of them, or name -> log.
         settings: What is declared before; None = the defaults.
+        groups, clusters: In place of those of `settings`.
 
     Returns:
         The comparison. Items are paired by id and content; what only one log has is counted.
@@ -288,6 +284,7 @@ def compare_logs(
             `settings.allow` does not name.
     """
     settings = settings or CompareSettings()
+    settings = replace(settings, groups=tuple(groups) or settings.groups, clusters=tuple(clusters) or settings.clusters)
     named = changed if isinstance(changed, Mapping) else {}
     several = named.values() if named else [changed] if isinstance(changed, str | Path) else changed
     paths = [check_path(path) for path in (base, *several)]
@@ -302,12 +299,6 @@ def compare_logs(
     for log in logs:
         check_fields(log, settings)
     pairs = [pair_logs(logs[0], log, settings) for log in logs[1:]]
-    for pair in pairs:
-        if settings.metrics and not set(settings.metrics) & set(pair.metrics):
-            raise RecordError(
-                f"compare: none of the metrics {list(settings.metrics)} is in both logs, which have "
-                f"{list(pair.metrics)[:20]}. Name one of them."
-            )
     found = [differences(pair, settings) for pair in pairs]
     notes = dict.fromkeys(note for pair, (_, _, own) in zip(pairs, found) for note in (*pair.notes, *own))
     return LogComparison(
@@ -320,28 +311,3 @@ def compare_logs(
         tuple(map(str, paths)),
         tuple(notes),
     )
-
-
-@checked
-def compare(
-    base: Place,
-    changed: Place | Sequence[Place] | Mapping[str, Place],
-    *,
-    groups: Sequence[str] = (),
-    clusters: Sequence[str] = (),
-    settings: CompareSettings | None = None,
-) -> LogComparison:
-    """Compare logs of a model before and after a change, as `seesaw-cf compare` does.
-
-    Args:
-        base, changed: See `compare_logs`.
-        groups: Fields of items with the names of groups.
-        clusters: Fields that name what items share.
-        settings: Margins, level and everything else that is declared before.
-
-    Raises:
-        SeesawError: See `compare_logs`.
-    """
-    declared = settings or CompareSettings()
-    groups, clusters = tuple(groups) or declared.groups, tuple(clusters) or declared.clusters
-    return compare_logs(base, changed, replace(declared, groups=groups, clusters=clusters))

@@ -107,9 +107,14 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
     """Return every difference of two logs as a frame, in words what the clusters are, and what is not compared.
 
     Raises:
-        RecordError: Nothing is scored in both logs.
+        RecordError: Nothing is scored in both logs, or they have none of `settings.metrics`.
     """
     frame = pairs.frame
+    if settings.metrics and not set(settings.metrics) & set(pairs.metrics):
+        raise RecordError(
+            f"compare: none of the metrics {list(settings.metrics)} is in both logs, which have "
+            f"{list(pairs.metrics)[:20]}. Name one of them."
+        )
     codes, about = cluster_codes(frame, settings.clusters)
     size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
     families = {family: ClusterFlips(size) for family in ("", *FAMILIES)}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
 from tests.logs.made import Item, Made, items, write_log
 
 ZSTANDARD = 93
@@ -24,7 +24,7 @@ def _compared(tmp_path: Path, made: Made, *allow: str, rows: list[Item] | None =
     if not base.exists():
         write_log(base, items(), Made(model="small"))
         write_log(tmp_path / "changed", items(seed=1) if rows is None else rows, made)
-    return compare_logs(base, tmp_path / "changed", replace(QUICK, allow=allow))
+    return compare(base, tmp_path / "changed", replace(QUICK, allow=allow))
 
 
 DIFFERENT: Mapping[str, tuple[Made, str]] = {
@@ -59,7 +59,7 @@ def test_items_that_were_numbered_anew_are_paired_by_content(tmp_path: Path) -> 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     file.write_text("".join(json.dumps(line | {"doc_id": number}) + "\n" for number, line in enumerate(lines)))
     base = write_log(tmp_path / "base", items(), Made(model="small"))
-    comparison = compare_logs(base, turned, QUICK)
+    comparison = compare(base, turned, QUICK)
     assert comparison.counts[["paired", "renumbered", "only_base"]].iloc[0].tolist() == [60, 60, 0]
 
 
@@ -70,13 +70,13 @@ def test_a_log_that_was_cut_is_refused_and_can_be_read_up_to_there(tmp_path: Pat
     text = file.read_text()
     file.write_text(text[: len(text) * 2 // 3])
     with pytest.raises(SeesawError, match=r"line 41: its last line is not whole, so the log was cut.*--allow cut"):
-        compare_logs(tmp_path / "base", changed, QUICK)
-    comparison = compare_logs(tmp_path / "base", changed, replace(QUICK, allow=("cut",)))
+        compare(tmp_path / "base", changed, QUICK)
+    comparison = compare(tmp_path / "base", changed, replace(QUICK, allow=("cut",)))
     assert comparison.counts["paired"].tolist() == [40]
     assert any("the items before it count" in note for note in comparison.notes)
     file.write_text("".join(text.splitlines(keepends=True)[:50]))
     with pytest.raises(SeesawError, match="it holds 50 of 60 documents"):
-        compare_logs(tmp_path / "base", changed, QUICK)
+        compare(tmp_path / "base", changed, QUICK)
 
 
 def test_repeated_lines_are_counted_and_the_last_counts(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_repeated_lines_are_counted_and_the_last_counts(tmp_path: Path) -> None:
     changed = write_log(tmp_path / "changed", items(seed=1), Made(model="other"))
     file = next(changed.rglob("samples_*"))
     file.write_text(file.read_text() * 2)
-    comparison = compare_logs(tmp_path / "base", changed, QUICK)
+    comparison = compare(tmp_path / "base", changed, QUICK)
     assert comparison.counts[["paired", "repeated"]].iloc[0].tolist() == [60, 60]
 
 
@@ -92,7 +92,7 @@ def test_a_group_that_some_items_lack_takes_only_the_others(tmp_path: Path) -> N
     rows = [replace(item, gender="" if item.number < 10 else item.gender) for item in items()]
     base = write_log(tmp_path / "base", rows, Made(model="small"))
     changed = write_log(tmp_path / "changed", rows, Made(model="other"))
-    frame = compare_logs(base, changed, QUICK).frame
+    frame = compare(base, changed, QUICK).frame
     contrast = frame[(frame["axis"] == "gender") & (frame["what"] == "contrast") & (frame["asked"] == "acc")].iloc[0]
     assert contrast["n"] == 50
 
@@ -166,20 +166,20 @@ def test_logs_of_two_harnesses_are_refused_and_a_table_beside_a_log_is_none(tmp_
 def test_a_log_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     base, changed = (write_log(tmp_path / name, items(), Made(model=name)) for name in ("small", "other"))
     with pytest.raises(SeesawError, match="is given twice"):
-        compare_logs(base, [changed, changed], QUICK)
+        compare(base, [changed, changed], QUICK)
 
 
 def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"))
     other = write_log(tmp_path / "b", items(), Made(model="other", task="else"))
     with pytest.raises(SeesawError, match="no item is in both logs"):
-        compare_logs(base, other, QUICK)
+        compare(base, other, QUICK)
     same = write_log(tmp_path / "c", items(), Made(model="other"))
     with pytest.raises(
         SeesawError,
         match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage.*--mapping FILE",
     ):
-        compare_logs(base, same, replace(QUICK, clusters=("story",)))
+        compare(base, same, replace(QUICK, clusters=("story",)))
     with pytest.raises(SeesawError, match="unknown allow 'shot'"):
         CompareSettings(allow=("shot",))
 

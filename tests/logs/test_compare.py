@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.cli import main
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
@@ -29,7 +29,7 @@ CHANGE: Mapping[str, Any] = {"seed": 1, "shift": -1.5, "only": "woman"}
 def _compared(tmp_path: Path, form: str = "lm_eval", settings: CompareSettings = QUICK, **change: Any) -> LogComparison:
     base = write_log(tmp_path / "base", items(), Made(model="small"), form)
     changed = write_log(tmp_path / "changed", items(**(change or CHANGE)), Made(model="edited"), form)
-    return compare_logs(base, changed, settings)
+    return compare(base, changed, settings)
 
 
 def _row(comparison: LogComparison, **keys: object) -> pd.Series:
@@ -96,7 +96,7 @@ def test_other_wrong_answers_are_a_change_though_no_score_is(other: int, tmp_pat
     changed = [row | {"answer": "maybe" if number < other else "no"} for number, row in enumerate(rows)]
     for name, log in (("small", rows), ("edited", changed)):
         pd.DataFrame(log).to_csv(tmp_path / f"{name}.csv", index=False)
-    title = compare_logs(tmp_path / "small.csv", tmp_path / "edited.csv", QUICK_ALONE).screen.title
+    title = compare(tmp_path / "small.csv", tmp_path / "edited.csv", QUICK_ALONE).screen.title
     share = f"{100 * other / 40:.1f} %"
     assert title == (
         f"No score changed, yet {share} of the answers in all items are other ones."
@@ -108,7 +108,7 @@ def test_other_wrong_answers_are_a_change_though_no_score_is(other: int, tmp_pat
 def test_a_change_of_form_is_named_before_any_score(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"), "inspect_json")
     changed = write_log(tmp_path / "b", items(invalid=1.0), Made(model="edited"), "inspect_json")
-    title = compare_logs(base, changed, QUICK).screen.title
+    title = compare(base, changed, QUICK).screen.title
     assert title.startswith(
         "No answer any more in quiz: 100.0 % of edited's texts hold none, 0.0 % of small's, and acc went"
     )
@@ -129,10 +129,10 @@ def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
         write_log(tmp_path / name, items(shift=shift), Made(model=name))
         for name, shift in (("a", 0.0), ("b", -3.0), ("c", 0.0))
     ]
-    comparison = compare_logs(logs[0], logs[1:], QUICK)
+    comparison = compare(logs[0], logs[1:], QUICK)
     assert list(dict.fromkeys(comparison.frame["editor"])) == ["b", "c"]
     assert "Nothing changed: c answers all items as a does" in comparison.screen.title
-    named = compare_logs(logs[0], {"B": logs[1]}, QUICK)
+    named = compare(logs[0], {"B": logs[1]}, QUICK)
     assert set(named.frame["editor"]) == {"B"}
 
 
@@ -149,18 +149,18 @@ def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
     ]
     for name, table in (("base", rows), ("changed", [row | {"acc": 1.0} for row in rows])):
         pd.DataFrame(table).to_csv(tmp_path / f"{name}.csv", index=False)
-    row = _row(compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=())), asked="acc")
+    row = _row(compare(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=())), asked="acc")
     assert (row["n"], row["clusters"]) == (20, 20)
     assert row["value"] == pytest.approx(0.5)
     partial = [row | {"acc": "" if row["epoch"] == 2 and str(row["item"]) < "i12" else row["acc"]} for row in rows]
     pd.DataFrame(partial).to_csv(tmp_path / "changed.csv", index=False)
-    comparison = compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
+    comparison = compare(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
     assert comparison.screen.missing == (
         "Of 20 items 20 are scored in both logs: 0 before and 4 after have a score in some of their epochs only."
     )
     pd.DataFrame(rows[:-1]).to_csv(tmp_path / "changed.csv", index=False)
     with pytest.raises(ValueError, match="differ in the number of epochs of 1 items"):
-        compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
+        compare(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
 
 
 @pytest.mark.slow

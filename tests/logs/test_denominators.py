@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
 from seesaw_cf.logs.sentences import level_text
 from tests.logs.made import Made, items, write_log
 
@@ -61,7 +61,7 @@ def test_items_without_a_score_are_not_unchanged(none: Any, turned: bool, every:
     logs = (part, whole) if turned else (whole, part)
     missing = N // every
     before, after = (missing, 0) if turned else (0, missing)
-    comparison = compare_logs(*logs, QUICK)
+    comparison = compare(*logs, QUICK)
     sentence = f"Of 30 items {N - missing} are scored in both logs: {before} before and {after} after have no score. "
     assert title(comparison).startswith(sentence + "No item that both logs score changed")
 
@@ -70,9 +70,7 @@ def test_items_without_a_score_are_not_unchanged(none: Any, turned: bool, every:
 def test_a_table_with_missing_numbers_says_so(word: str, tmp_path: Path) -> None:
     base = table(tmp_path / "a.csv", [1] * N)
     changed = table(tmp_path / "b.csv", [word if at < 5 else 1 for at in range(N)])
-    assert title(compare_logs(base, changed, QUICK)).startswith(
-        "Of 30 items 25 are scored in both logs: 0 before and 5"
-    )
+    assert title(compare(base, changed, QUICK)).startswith("Of 30 items 25 are scored in both logs: 0 before and 5")
 
 
 def test_a_missing_score_of_lm_eval_is_counted(tmp_path: Path) -> None:
@@ -83,9 +81,7 @@ def test_a_missing_score_of_lm_eval_is_counted(tmp_path: Path) -> None:
     for at, line in enumerate(lines[:7]):
         line.pop("acc") if at % 2 else line.update(acc=math.nan)
     file.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    assert title(compare_logs(base, changed, QUICK)).startswith(
-        "Of 60 items 53 are scored in both logs: 0 before and 7"
-    )
+    assert title(compare(base, changed, QUICK)).startswith("Of 60 items 53 are scored in both logs: 0 before and 7")
 
 
 @pytest.mark.parametrize("side", ["base", "changed"])
@@ -93,7 +89,7 @@ def test_invalidated_samples_do_not_count(side: str, tmp_path: Path) -> None:
     valid = [scored("C" if at % 4 else "I") for at in range(N)]
     marked = [scored("I", invalidation={"reason": "down"}) if at < 10 else row for at, row in enumerate(valid)]
     logs = {name: inspect(tmp_path / f"{name}.json", marked if name == side else valid) for name in ("base", "changed")}
-    comparison = compare_logs(logs["base"], logs["changed"], QUICK)
+    comparison = compare(logs["base"], logs["changed"], QUICK)
     assert comparison.screen.missing == "Of 30 items 20 are scored in both logs: 10 are invalidated."
     assert comparison.screen.title.startswith("No item that both logs score changed")
     assert comparison.counts[["paired", "invalidated", "only_base"]].iloc[0].tolist() == [20, 10, 0]
@@ -109,9 +105,9 @@ def test_an_error_beside_a_score_is_left_out_or_wrong(tmp_path: Path) -> None:
     base = inspect(tmp_path / "base.json", [scored("C")] * N)
     rows = [scored("C", error={"message": "timeout"}) if at < 6 else scored("C") for at in range(N)]
     changed = inspect(tmp_path / "changed.json", rows)
-    comparison = compare_logs(base, changed, QUICK)
+    comparison = compare(base, changed, QUICK)
     assert "0 before and 6 after ended with an error. No item that both logs score changed" in title(comparison)
-    wrong = compare_logs(base, changed, replace(QUICK, errors="wrong"))
+    wrong = compare(base, changed, replace(QUICK, errors="wrong"))
     assert "In quiz match fell from 100.0 % to 80.0 %" in title(wrong)
 
 
@@ -122,7 +118,7 @@ SPELLINGS = [("yes", "no"), ("Yes", "NO"), (" true", "False"), ("C", "I"), (1, 0
 def test_words_are_scores_as_inspect_counts_them(right: object, wrong: object, tmp_path: Path) -> None:
     base = inspect(tmp_path / "base.json", [scored(right if at % 5 else wrong) for at in range(N)])
     changed = inspect(tmp_path / "changed.json", [scored(wrong)] * N)
-    assert "In quiz match fell from 80.0 % to 0.0 %" in title(compare_logs(base, changed, QUICK))
+    assert "In quiz match fell from 80.0 % to 0.0 %" in title(compare(base, changed, QUICK))
 
 
 @pytest.mark.parametrize("value", ["refused", [1, 0, 0.5], {"part": "refused"}, {"part": [1]}])
@@ -130,10 +126,10 @@ def test_a_score_that_is_no_number_is_refused_or_named(value: object, tmp_path: 
     name = "match/part" if isinstance(value, dict) else "match"
     log = inspect(tmp_path / "base.json", [scored(value)] * N)
     with pytest.raises(SeesawError, match=f"{name}.*(refused|1)"):
-        compare_logs(log, log, QUICK)
+        compare(log, log, QUICK)
     both = [{"scores": {"other": {"value": "C"}, **scored(value)["scores"]}}] * N
     beside = inspect(tmp_path / "beside.json", both)
-    assert f"{name} of quiz is no number of an item" in screen(compare_logs(beside, beside, QUICK))
+    assert f"{name} of quiz is no number of an item" in screen(compare(beside, beside, QUICK))
 
 
 def perplexity(folder: Path, factor: float, others: Mapping[str, Sequence[object]] | None = None) -> Path:
@@ -158,7 +154,7 @@ def perplexity(folder: Path, factor: float, others: Mapping[str, Sequence[object
 
 def test_a_perplexity_is_tested_in_nats_a_word(tmp_path: Path) -> None:
     logs = perplexity(tmp_path / "a", 1.0), perplexity(tmp_path / "b", 1.1)
-    comparison = compare_logs(logs[0], logs[1], QUICK)
+    comparison = compare(logs[0], logs[1], QUICK)
     nats = np.random.default_rng(0).uniform(20, 60, 20)
     words = np.arange(10, 30)
     row = comparison.frame.query("asked == 'word_perplexity'").iloc[0]
@@ -181,7 +177,7 @@ def test_a_corpus_metric_is_recomputed_or_named(tmp_path: Path) -> None:
         perplexity(tmp_path / name, 1.0, {key: list(zip(gold, given)) for key in names} | {"bleu": [["a", "b"]] * 20})
         for name, given in (("a", base), ("b", changed))
     ]
-    comparison = compare_logs(logs[0], logs[1], QUICK)
+    comparison = compare(logs[0], logs[1], QUICK)
     row = comparison.frame.query("asked == 'mcc'").iloc[0]
     expected = [stats.pearsonr(gold, given).statistic for given in (base, changed)]
     assert [row["before"], row["after"]] == pytest.approx(expected)
@@ -201,9 +197,9 @@ def test_a_task_with_corpus_metrics_alone_is_compared_where_they_can_be(name: st
     logs = tmp_path / "a", tmp_path / "b"
     if name == "bleu":
         with pytest.raises(SeesawError, match=r"no item has a score .* bleu of text is no number of an item"):
-            compare_logs(*logs, QUICK)
+            compare(*logs, QUICK)
         return
-    assert f"text {name} rose from" in title(compare_logs(*logs, QUICK))
+    assert f"text {name} rose from" in title(compare(*logs, QUICK))
 
 
 @pytest.mark.parametrize("head", ["item;acc", "item\tacc", "item,acc"])
@@ -223,7 +219,7 @@ def test_words_of_a_table_are_words(tmp_path: Path) -> None:
     right = [int(at % 10 > 0) for at in range(80)]
     wrong = [0 if group == "NA" and at % 8 < 6 else own for at, (group, own) in enumerate(zip(groups, right))]
     logs = [table(tmp_path / f"{name}.csv", own, country=groups) for name, own in (("a", right), ("b", wrong))]
-    comparison = compare_logs(logs[0], logs[1], replace(QUICK, groups=("country",)))
+    comparison = compare(logs[0], logs[1], replace(QUICK, groups=("country",)))
     assert "country NA lost more acc than DE" in title(comparison)
     for name in ("c", "d"):
         (tmp_path / f"{name}.csv").write_text("﻿item;acc;more\nNA;1;001\nnull;1;002\n001;0;003\n1;1;004\n")
@@ -236,8 +232,8 @@ def test_a_group_that_no_item_has_is_refused_and_known_ones_stay(tmp_path: Path)
     base, changed = (table(tmp_path / f"{name}.csv", [1, 0] * 15, gender=["a", "b"] * 15, kind=["x", "x", "y"] * 10)
                      for name in "ab")  # fmt: skip
     with pytest.raises(SeesawError, match=r"no item of a has the group field 'gendr'; fields are .*gender.*kind"):
-        compare_logs(base, changed, replace(QUICK, groups=("gendr",)))
-    rows = compare_logs(base, changed, replace(QUICK, groups=("kind",))).frame
+        compare(base, changed, replace(QUICK, groups=("gendr",)))
+    rows = compare(base, changed, replace(QUICK, groups=("kind",))).frame
     assert set(rows["axis"]) == {"all", "gender", "kind"}
 
 
@@ -249,10 +245,10 @@ def test_repeated_ids_are_paired_by_content_or_refused(tmp_path: Path) -> None:
         rows = pd.DataFrame({"item": twice, "prompt": prompts, "acc": scores})
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
         rows.drop(columns="prompt").to_csv(tmp_path / f"bare_{name}.csv", index=False)
-    pairs = compare_logs(tmp_path / "a.csv", tmp_path / "b.csv", QUICK)
+    pairs = compare(tmp_path / "a.csv", tmp_path / "b.csv", QUICK)
     assert pairs.counts[["paired", "repeated"]].iloc[0].tolist() == [30, 0]
     with pytest.raises(SeesawError, match="has several scores and no prompt that tells them apart"):
-        compare_logs(tmp_path / "bare_a.csv", tmp_path / "bare_b.csv", QUICK)
+        compare(tmp_path / "bare_a.csv", tmp_path / "bare_b.csv", QUICK)
 
 
 @pytest.mark.parametrize("form", ["lists", "array", "json", "no metrics", "old name"])
@@ -270,7 +266,7 @@ def test_older_logs_of_lm_eval_are_read(form: str, tmp_path: Path) -> None:
         file.unlink()
         file.with_name(old.get(form, file.name)).write_text(text)
     now = [write_log(tmp_path / "now" / name, items(shift=by), Made(model=name)) for name, by in (("a", 0), ("b", -2))]
-    found, expected = compare_logs(tmp_path / "small", tmp_path / "tuned", QUICK), compare_logs(now[0], now[1], QUICK)
+    found, expected = compare(tmp_path / "small", tmp_path / "tuned", QUICK), compare(now[0], now[1], QUICK)
     columns = ["relation", "asked", "n", "before", "after", "value"]
     pd.testing.assert_frame_equal(found.frame[columns], expected.frame[columns])
 
@@ -278,13 +274,13 @@ def test_older_logs_of_lm_eval_are_read(form: str, tmp_path: Path) -> None:
 def test_what_a_log_does_with_epochs_and_older_runs_is_on_the_screen(tmp_path: Path) -> None:
     logs = [inspect(tmp_path / f"{n}.json", [scored("C")] * N, config={"epochs_reducer": ["max"]}) for n in "ab"]
     assert "quiz was reduced by max over its epochs; here epochs are averaged" in screen(
-        compare_logs(logs[0], logs[1], QUICK)
+        compare(logs[0], logs[1], QUICK)
     )
     folder = write_log(tmp_path / "log", items(), Made())
     file = next(folder.rglob("samples_*"))
     newer = file.with_name(file.name.replace("2026-11-24", "2026-11-25"))
     newer.write_text("\n".join(file.read_text().splitlines()[:5]) + "\n")
-    said = screen(compare_logs(folder, folder, QUICK))
+    said = screen(compare(folder, folder, QUICK))
     assert "the newest counts (5 lines), not samples_quiz_2026-11-24T13-08-14.300821.jsonl (60 lines)" in said
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
 from tests.conftest import REFERENCE
 
 LOGS = REFERENCE / "harness_logs"
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs ar
 @cache
 def _compared(name: str) -> LogComparison:
     base, changed = (LOGS / place for place in PAIRS[name])
-    return compare_logs(base, changed, CompareSettings(groups=GROUPS[name], permutations=499))
+    return compare(base, changed, CompareSettings(groups=GROUPS[name], permutations=499))
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from seesaw_cf.base.tables import write_table
-from seesaw_cf.logs import CompareSettings, compare_logs
+from seesaw_cf.logs import CompareSettings, compare
 from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.several import report_several
 from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
@@ -92,7 +92,7 @@ def _logs(folder: Path) -> str:
                 for item in items(40, shift=shift, invalid=invalid)]  # fmt: skip
         logs.append(write_log(folder / "logs" / name, rows, Made(task=HOSTILE, model=name), "inspect_json"))
     settings = CompareSettings(clusters=("passage",), permutations=99)
-    return compare_logs(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).page()
+    return compare(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).page()
 
 
 MADE: Mapping[str, Callable[[Path], str]] = {
