@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,10 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
-from tests.logs.made import Item, Made, items, write_log
+from tests.logs.made import FORMATS, Item, Made, items, write_log
 
 ZSTANDARD = 93
 QUICK = CompareSettings(clusters=("passage",), permutations=99)
@@ -190,3 +194,30 @@ def test_a_folder_with_logs_of_two_models_is_refused(form: str, tmp_path: Path) 
         write_log(tmp_path / "logs" / name, items(), Made(model=name), form)
     with pytest.raises(SeesawError, match=r"logs of 2 models \(.*other.*small.*\), expected one"):
         read_log(tmp_path / "logs")
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    form=st.sampled_from(sorted(FORMATS)),
+    at=st.floats(0, 1, exclude_max=True),
+    end=st.floats(0, 0.2),
+    content=st.one_of(
+        st.binary(max_size=6), st.sampled_from([b"null", b"1e999", b"[]", b'{"a": 1}', b"NaN", b"", b'"x"'])
+    ),
+)
+def test_a_damaged_log_is_compared_or_explained(
+    form: str, at: float, end: float, content: bytes, tmp_path: Path
+) -> None:
+    """Part of a file is replaced: nothing but an error of this package, and no score that the log does not have."""
+    place = Path(tempfile.mkdtemp(dir=tmp_path))
+    base = write_log(place / "base", items(12), Made(model="small"), form)
+    changed = write_log(place / "changed", items(12), Made(model="other"), form)
+    file = changed if changed.is_file() else next(changed.rglob("samples_*"))
+    data = file.read_bytes()
+    start = int(at * len(data))
+    file.write_bytes(data[:start] + content + data[start + int(end * len(data)) :])
+    with contextlib.suppress(SeesawError):
+        found = compare(base, changed, replace(QUICK, clusters=(), permutations=19))
+        assert found.terminal()
+        assert found.page()
