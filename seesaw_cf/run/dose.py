@@ -8,18 +8,16 @@ Source: MEMIT appendix D (editing score against the number of edits, for pairs o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import dump_json
-from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject, TableRow
+from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.models.corpus import sample_corpus
@@ -31,37 +29,29 @@ from seesaw_cf.run.questions import Question, questions
 from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.simple import tolerance
 
+PEOPLE, PANEL, ANSWERS = 5, 10, 12
+"""Prompts about other people for each edit; of each relation: prompts for the entropy of answers, and their answers."""
+_SEED = 0
+
 
 @dataclass(frozen=True, slots=True)
 class DosePlan:
-    """What is sampled and asked.
+    """What is sampled.
 
     Attributes:
         doses: Edits made together, at even numbers only for two relations. (default: 1, 10, 100, while facts last).
         repeats: Samples drawn for each dose.
         pairs: Two relations to mix, such as P27,P101, each also alone.
-        people: Prompts about other people for each edit, drawn with the seed.
-        panel: Prompts for the entropy of answers, for each relation.
-        candidates: Answers compared on the panel, for each relation: the most frequent targets.
-        seed: Seed of every draw.
-        texts: Fixed texts for the perplexity.
     """
 
     doses: tuple[int, ...] = ()
     repeats: int = 5
-    pairs: tuple[tuple[str, str], ...] = ()
-    people: int = 5
-    panel: int = 10
-    candidates: int = 12
-    seed: int = 0
-    texts: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, job: Job) -> DosePlan:
-        """Return the plan of a job, with the texts that come with the package."""
-        pairs = [pair.split(",") for pair in job.pairs]
-        mixed = tuple((first.strip(), second.strip()) for first, second in pairs)
-        return cls(job.doses, job.repeats, mixed, texts=tuple(sample_corpus(20, seed=0)))
+        """Return the plan of a job."""
+        return cls(job.doses, job.repeats, tuple(tuple(map(str.strip, pair.split(","))) for pair in job.pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +68,6 @@ class Sample:
         """Its name in the store."""
         return f"{self.mix}-{self.dose:06d}-{self.repeat:03d}"
 
-    @property
-    def labels(self) -> TableRow:
-        """What tells its rows from those of other samples."""
-        return {name: getattr(self, name) for name in SAMPLE.names}
-
 
 def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
     """Return the sets of relations to edit: "P27", or "P27+P101" for a pair, each relation of a pair also alone.
@@ -97,13 +82,10 @@ def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
         raise RecordError(
             f"dose: no cases of relation {missing}; cases per relation: {dict(counts)}. See --pair and --data."
         )
-    if alike := [pair for pair in plan.pairs if len(set(pair)) < 2]:
+    if alike := [pair for pair in plan.pairs if len(set(pair)) != 2]:
         raise RecordError(f"dose: {','.join(alike[0])} is no pair to mix. Give two relations, such as P27,P101.")
-    if min((*plan.doses, plan.repeats, plan.people, plan.panel), default=0) < 1:
-        raise RecordError(
-            f"dose: doses {plan.doses}, {plan.repeats} repeats, {plan.people} people, panel of {plan.panel}; all must "
-            "be at least 1."
-        )
+    if min((*plan.doses, plan.repeats)) < 1:
+        raise RecordError(f"dose: doses {plan.doses} and {plan.repeats} repeats, expected numbers of at least 1.")
     return list(dict.fromkeys([*relations, *("+".join(pair) for pair in plan.pairs)]))
 
 
@@ -151,12 +133,21 @@ def run_dose(job: Job, out: Path, *, progress: bool = True) -> Path:
     run = make_run(job, out, progress=progress)
     cells = cells_of(run.cases, plan)
     plan = replace(plan, doses=tuple(sorted({dose for _, dose, _ in cells})))
-    settings = json.loads(json.dumps(asdict(plan))) | {"block": 1}
+    settings = {**asdict(plan), "people": PEOPLE, "panel": PANEL, "answers": ANSWERS, "block": 1}
     samples = [Sample(*cell, repeat) for cell in cells for repeat in range(plan.repeats)]
-    probes = {mix: _probe_questions(_panel(run.cases, mix, plan), plan.texts) for mix, _, _ in cells}
+    probes = {mix: (*_panel_questions(run.cases, mix), *_text_questions()) for mix, _, _ in cells}
     run = replace(
         run,
-        plan=[_unit(run.cases, sample, plan, probes[sample.mix]) for sample in samples],
+        plan=[
+            Unit(
+                sample.key,
+                tuple(draw_cases(run.cases, sample)),
+                ask=_choose_questions,
+                probes=probes[sample.mix],
+                labels={name: getattr(sample, name) for name in SAMPLE.names},
+            )
+            for sample in samples
+        ],
         manifest=replace(run.manifest, protocol="dose", settings=settings),
         candidates=Candidates(),
         columns=SAMPLE,
@@ -176,15 +167,10 @@ def run_dose(job: Job, out: Path, *, progress: bool = True) -> Path:
     return out / "dose.json"
 
 
-def _unit(cases: Sequence[Case], sample: Sample, plan: DosePlan, probes: Sequence[Question]) -> Unit:
-    own = tuple(draw_cases(cases, sample, plan))
-    return Unit(sample.key, own, ask=partial(_choose_questions, plan=plan), probes=tuple(probes), labels=sample.labels)
-
-
-def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Case]:
+def draw_cases(cases: Sequence[Case], sample: Sample) -> list[Case]:
     """Return the same sample for every editor: half of each relation of a pair, numbered by their place in the pool."""
     relations = sample.mix.split("+")
-    rng = np.random.default_rng([plan.seed, sample.dose, sample.repeat])
+    rng = np.random.default_rng([_SEED, sample.dose, sample.repeat])
     chosen: list[Case] = []
     for relation in relations:
         pool = [(i, case) for i, case in enumerate(cases) if case.request.relation_id == relation]
@@ -193,36 +179,40 @@ def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Ca
     return chosen
 
 
-def _choose_questions(case: Case, plan: DosePlan) -> list[Question]:
-    """Return the questions of a case, with at most `plan.people` about other people: holders of the new target, as D
-    asks for, and people with an unknown answer."""
+def _choose_questions(case: Case) -> list[Question]:
+    """Return the questions of a case, with at most `PEOPLE` about other people: holders of the new target, as D asks
+    for, and people with an unknown answer."""
     every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
     people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
-    rng = np.random.default_rng([plan.seed, case.case_id])
-    drawn = set(rng.permutation(people)[: plan.people].tolist())
+    rng = np.random.default_rng([_SEED, case.case_id])
+    drawn = set(rng.permutation(people)[:PEOPLE].tolist())
     return [q for q in every if q.kind != "cross_subject" or q.prompt_id in drawn]
 
 
-def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePrompt, list[str]]:
-    """Return fixed prompts about other people with the answers that are compared on them."""
+def _panel_questions(cases: Sequence[Case], mix: str) -> list[Question]:
+    """Return fixed prompts about other people, each with the answers that are compared on it."""
     panel: dict[AttributePrompt, list[str]] = {}
     for relation in mix.split("+"):
         own = [case for case in cases if case.request.relation_id == relation]
         targets = Counter(t.label for case in own for t in (case.request.target_true, case.request.target_new))
-        answers = sorted(sorted(targets), key=lambda label: -targets[label])[: plan.candidates]
+        answers = sorted(sorted(targets), key=lambda label: -targets[label])[:ANSWERS]
         prompts = {prompt.text: prompt for case in own for prompt in case.attribute_prompts}
         names = sorted(prompts)
-        rng = np.random.default_rng([plan.seed, len(names)])
-        for i in rng.permutation(len(names))[: plan.panel]:
-            panel[prompts[names[i]]] = answers
-    return panel
+        rng = np.random.default_rng([_SEED, len(names)])
+        panel |= {prompts[names[place]]: answers for place in rng.permutation(len(names))[:PANEL]}
+    return [
+        Question("panel", number, prompt, answer, "candidate")
+        for number, (prompt, answers) in enumerate(panel.items())
+        for answer in answers
+    ]
 
 
-def _probe_questions(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> list[Question]:
-    """Return the panel and the fixed texts as questions; a text is scored after its first word."""
-    probes = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
-    for number, line in enumerate(texts):
-        first, _, rest = line.strip().partition(" ")
-        if rest:
-            probes.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
-    return probes
+def _text_questions() -> list[Question]:
+    """Return fixed texts as questions: each is scored after its first word."""
+    parts = [line.strip().partition(" ") for line in sample_corpus(20, seed=0)]
+    nobody = Entity(None, "")
+    return [
+        Question("text", number, AttributePrompt(first, nobody), rest, "candidate")
+        for number, (first, _, rest) in enumerate(parts)
+        if rest
+    ]

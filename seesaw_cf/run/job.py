@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.urls import hide_secrets
@@ -32,14 +31,14 @@ from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.edit_table import candidates_of
 from seesaw_cf.run.external import find_external, read_external
-from seesaw_cf.run.jobs import PROTOCOLS, Job, Workers
+from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts, object_facts
 from seesaw_cf.run.manifest import RunManifest, public_options, read_manifest
 from seesaw_cf.run.prepare import LoadedModel, check_editors, check_places, data_notes, read_records
 from seesaw_cf.run.questions import sample_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_on_ray
-from seesaw_cf.scoring import SCORERS, make_scorer
+from seesaw_cf.scoring import make_scorer
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
@@ -102,8 +101,6 @@ def make_run(
     Raises:
         SeesawError: A name, file, record or amount of memory that cannot be used.
     """
-    one_of("protocol", job.protocol, PROTOCOLS)
-    one_of("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     if loaded is not None:
