@@ -16,7 +16,7 @@ from seesaw_cf.editors.contract import state_of
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
 from seesaw_cf.run.edit_table import MADE, Candidates
-from seesaw_cf.run.questions import Question
+from seesaw_cf.run.questions import CaseQuestions, Question
 from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer, score_each
 
@@ -45,18 +45,18 @@ class Outcome:
         return dict.fromkeys((q.cloze for q in asked), ClozeScore(math.nan, 0, False, status))
 
     def edit_rows(
-        self, editor: str, unit: Unit, before: Mapping[Cloze, ClozeScore], candidates: Candidates
+        self, editor: str, cases: CaseQuestions, before: Mapping[Cloze, ClozeScore], candidates: Candidates
     ) -> list[TableRow]:
         """Return one row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
-            unit: The cases.
+            cases: The cases of the unit with their questions.
             before: Scores before any edit, of the candidates too.
             candidates: What the true target is ranked among.
         """
         rows: list[TableRow] = []
-        for case, asked in unit.questions()[: len(unit.cases)]:
+        for case, asked in cases:
             own = {q.role: q.cloze for q in asked if q.kind == "efficacy"}
             new_pre, true_pre, new_post, true_post = (
                 _logprob(table[own[role]]) if role in own else None
@@ -80,7 +80,6 @@ class Outcome:
                     "true_post": true_post,
                     "candidates": list(candidates.of(case)),
                     "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
-                    **unit.labels,
                 }
             )
         return rows

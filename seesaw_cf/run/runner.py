@@ -204,16 +204,19 @@ class Run:
 
     def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome) -> None:
         outcome = replace(outcome, scores={**outcome.scores, **before.indistinct_of(outcome.scores)})
-        pairs = (
-            pair
-            for case, asked in unit.questions()
-            for pair in pair_scores([(case, asked)], before.scores, outcome.after(case, asked))
+        cases = unit.questions()
+        rows = score_table(
+            name,
+            [
+                pair
+                for case, asked in cases
+                for pair in pair_scores([(case, asked)], before.scores, outcome.after(case, asked))
+            ],
         )
-        rows = score_table(name, list(pairs))
         for column in self.columns:
             rows = rows.append_column(column, pa.array([unit.labels[column.name]] * rows.num_rows, column.type))
-        edits = outcome.edit_rows(name, unit, before.scores, self.candidates)
-        self.store.write((name, unit.key), rows, edits=edits)
+        edits = outcome.edit_rows(name, cases[: len(unit.cases)], before.scores, self.candidates)
+        self.store.write((name, unit.key), rows, edits=[edit | unit.labels for edit in edits])
 
     def _keep(self, name: str, unit: str, delta: WeightDelta | None) -> None:
         """Save an edit, and write it as a separate model, where that is wanted."""

@@ -16,7 +16,6 @@ from seesaw_cf.records.relations import PAIRS, templates
 from seesaw_cf.run.edit_table import Candidates, write_edits
 from seesaw_cf.run.edits import Outcome
 from seesaw_cf.run.questions import ScoredQuestion, questions, score_table
-from seesaw_cf.run.units import Unit
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
 RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white", "Arab")
@@ -122,7 +121,7 @@ def write_run(
                     ScoredQuestion(case, asked, "post", later),
                 ]
             outcome = Outcome(scores["post"], {case.case_id: status}, 1.0 if status == "ok" else math.nan)
-            edits += outcome.edit_rows(editor, Unit("", (case,)), scores["pre"], Candidates())
+            edits += outcome.edit_rows(editor, [(case, own)], scores["pre"], Candidates())
         tables.append(score_table(editor, rows))
     write_table(folder / "scores.parquet", pa.concat_tables(tables).combine_chunks())
     write_edits(folder / "edits.parquet", edits)

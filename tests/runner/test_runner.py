@@ -310,7 +310,7 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
         "seesaw-tiny",
         editors=("lora",),
         controls=("random", "identity"),
-        data="sample",
+        configs=("cross_subject",),
         limit=4,
         editor_config=settings,
         device="cpu",
