@@ -20,10 +20,9 @@ from scipy import stats
 
 from seesaw_cf.effects.permutations import label_orders
 from seesaw_cf.stats import Crossing, case_weights
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, hall, outer_limits
 from seesaw_cf.stats.multiple import permutation_level
 from seesaw_cf.stats.permuted import LabelledPeople
-from seesaw_cf.stats.skew import hall, outer_limits
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

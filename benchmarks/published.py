@@ -28,7 +28,7 @@ from seesaw_cf.effects.flaws import hits
 from seesaw_cf.records.relations import relation
 from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
 from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa
-from seesaw_cf.stats.case_means import case_estimate, row_share
+from seesaw_cf.stats.simple import case_estimate, share_estimate
 from seesaw_cf.texts.released import released_annotations
 from seesaw_cf.texts.report.leme import labelled
 
@@ -172,10 +172,11 @@ def agreement_claims(reference: Path) -> pd.DataFrame:
     rows = []
     for column, flaw in enumerate(flaws):
         own = ratings[:, :, column]
-        same = row_share(pd.Series((own == own[0]).all(axis=0).astype(float)), _edits(pairs))
+        equal = pd.Series((own == own[0]).all(axis=0).astype(float))
+        same = share_estimate(equal, _edits(pairs), np.full(len(equal), 1 / len(equal)))
         alpha = annotator_agreement(own.T.tolist(), groups=_edits(pairs).tolist()).krippendorff["nominal"]
         rows.append({"claim": flaw.lower(), "printed": TABLE_20[flaw][1] / 100, "n": len(pairs)})
-        rows[-1] |= {name: same[name] for name in ("value", "low", "high")}
+        rows[-1] |= same.columns("value", "low", "high")
         rows[-1] |= {"alpha": alpha.value, "alpha_low": alpha.low, "alpha_high": alpha.high}
     return pd.DataFrame(rows)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.editors_common import RESULTS
 from benchmarks.study.looks import MODEL, first, newest
 from benchmarks.words import effect, minus
-from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.words import relation_name
 from seesaw_cf.stats.multiple import adjust
 
 ClaimRow = dict[str, Any]

@@ -21,7 +21,7 @@ from benchmarks.study.looks import LOOKS, MODEL, first, looks_at, newest
 from benchmarks.study.passages import FOLDER, passages
 from benchmarks.words import effect, markdown_table, minus, p_value
 from seesaw_cf.base.files import csv_text, write_text
-from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.words import relation_name
 from seesaw_cf.stats.simple import proportion
 from seesaw_cf.stats.verdicts import AFFECTED
 

@@ -14,8 +14,8 @@ from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_colu
 from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.case_means import share_estimate
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.simple import share_estimate
 
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")

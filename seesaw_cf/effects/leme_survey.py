@@ -11,7 +11,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.stats.case_means import case_estimate
+from seesaw_cf.stats.simple import case_estimate
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 

@@ -12,8 +12,7 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.words import capital, percent
+from seesaw_cf.report.words import capital, percent, relation_name
 
 MOST_MOVED = 40  # of each editor and level
 COLUMNS = (

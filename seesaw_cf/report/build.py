@@ -26,9 +26,8 @@ from seesaw_cf.report.pairs import Run, seen_alike
 from seesaw_cf.report.repeats import mean, mean_estimate
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share, mcnemar, paired_change, proportion
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters, outer_limits
 from seesaw_cf.stats.simple import above, tolerance
-from seesaw_cf.stats.skew import outer_limits
 from seesaw_cf.stats.verdicts import REACH
 
 HOLDERS = ("target_true", "target_new")

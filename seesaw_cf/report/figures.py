@@ -25,9 +25,8 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.results import sort_groups
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.words import unit_of
+from seesaw_cf.report.words import sort_groups, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent
 from seesaw_cf.stats.clustered import FEW_EDITS
-from seesaw_cf.stats.planning import Precision, contrast_precision
+from seesaw_cf.stats.verdicts import Precision, contrast_precision
 
 POWER = 0.8
 _HOLDS = {"old": "target_true", "new": "target_new"}

@@ -21,9 +21,8 @@ from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.results import relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.words import minus
+from seesaw_cf.report.words import minus, relation_name, sort_pairs, sort_relations
 from seesaw_cf.stats.simple import tolerance
 
 STAR = 0.05

@@ -17,7 +17,7 @@ from seesaw_cf.records import groups
 from seesaw_cf.report.figures import COLOURS, INK, save_figure, style
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.paper import decreases, paper_effects
-from seesaw_cf.report.results import relation_name, sort_relations
+from seesaw_cf.report.words import relation_name, sort_relations
 
 _PICTURED = ("P103", "P19")  # language and birth, as in the paper
 _CITIZENSHIP = "P27"

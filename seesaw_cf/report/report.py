@@ -25,9 +25,8 @@ from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import level_rows, levels_of
 from seesaw_cf.report.pairs import Run, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables
-from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.render import LABELS, Part, render_page
-from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.rows import recorded, repeat_command, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
 from seesaw_cf.report.tables import ABOUT, answer_table, edit_table, tables_of
 from seesaw_cf.report.words import control_words

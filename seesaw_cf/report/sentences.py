@@ -20,9 +20,18 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import Level, harm_phrase, levels_of
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.words import amount, and_list, capital, control_words, digits_for, percent, size, unit_of
+from seesaw_cf.report.words import (
+    amount,
+    and_list,
+    capital,
+    control_words,
+    digits_for,
+    percent,
+    relation_name,
+    size,
+    unit_of,
+)
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 _WHO: Mapping[str, str] = {"old": "for whom the old answer is true", "new": "for whom the new answer is true"}

@@ -4,9 +4,8 @@ from seesaw_cf.stats.bootstrap import cluster_weights, interval
 from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families
-from seesaw_cf.stats.planning import minimum_detectable_effect
 from seesaw_cf.stats.simple import agreeing, clustered_share, mcnemar, paired_change, proportion, share_interval, t_test
-from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
+from seesaw_cf.stats.verdicts import Verdict, equivalence_p, minimum_detectable_effect, verdict
 
 __all__ = [
     "Crossing",

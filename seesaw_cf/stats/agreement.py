@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
-from seesaw_cf.stats import agreement_sums as sums
+from seesaw_cf.stats import agreement_interval as sums
 from seesaw_cf.stats.agreement_interval import Coefficient, agreement_interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE

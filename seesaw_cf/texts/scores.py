@@ -15,8 +15,8 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import clustered_mean, interval
 from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.case_means import row_share
 from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.simple import share_estimate
 
 
 class Interval(TypedDict):
@@ -69,8 +69,8 @@ def share_of_rows(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str
     """Return the share of rows that are hits, with its interval over groups; NaN without rows."""
     if not hits.size:
         return dict.fromkeys(("value", "low", "high"), float("nan"))
-    share = row_share(pd.Series(hits), pd.Series(groups))
-    return {"value": float(hits.mean()), "low": share["low"], "high": share["high"]}
+    share = share_estimate(pd.Series(hits), pd.Series(groups), np.full(hits.size, 1 / hits.size))
+    return {"value": float(hits.mean()), "low": share.low, "high": share.high}
 
 
 class RatingScores(TypedDict):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import agreement_sums as sums
+from seesaw_cf.stats import agreement_interval as sums
 from seesaw_cf.stats.agreement import (
     LEVELS,
     annotator_agreement,

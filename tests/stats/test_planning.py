@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seesaw_cf.stats import Crossing, case_weights
-from seesaw_cf.stats.planning import Precision, contrast_precision
+from seesaw_cf.stats.verdicts import Precision, contrast_precision
 
 
 def crossed(edits: int, people: int, per_edit: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:

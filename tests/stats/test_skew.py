@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from seesaw_cf.stats.skew import hall, hall_inverse, outer_limits, outer_p
+from seesaw_cf.stats.clustered import hall, hall_inverse, outer_limits, outer_p
 
 T = st.floats(-8, 8)
 SKEW = st.floats(-2, 2)

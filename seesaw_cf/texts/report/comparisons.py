@@ -14,8 +14,8 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import cluster_weights
-from seesaw_cf.stats.case_means import case_estimate
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.simple import case_estimate
 from seesaw_cf.texts.report.rows import BASELINE, adjusted, blocks, text_row
 
 _NAN = float("nan")

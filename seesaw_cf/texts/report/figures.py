@@ -10,8 +10,8 @@ import pandas as pd
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels
-from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.words import relation_name
 from seesaw_cf.texts.report.rows import BASELINE
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.case_means import share_estimate
+from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.report.rows import PEOPLE, adjusted, agreement_rows, text_row
 
 ANSWERS = {-1: "more before", 0: "equal", 1: "more after"}

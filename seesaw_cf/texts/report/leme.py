@@ -14,7 +14,7 @@ from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
-from seesaw_cf.stats.case_means import case_estimate, share_estimate
+from seesaw_cf.stats.simple import case_estimate, share_estimate
 from seesaw_cf.texts.report.comparisons import correlations, label_tests, lower_tests
 from seesaw_cf.texts.report.rows import (
     BASELINE,

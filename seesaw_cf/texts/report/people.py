@@ -13,7 +13,7 @@ from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS, TYPES
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import case_weights, clustered_mean
-from seesaw_cf.stats.case_means import share_estimate
+from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.comparisons import lower_tests
 from seesaw_cf.texts.report.flaws import flaw_frame, flaw_rows, reflected_rows, repeat_rows, share_of_rows

@@ -21,7 +21,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.agreement import annotator_agreement
-from seesaw_cf.stats.case_means import share_estimate
+from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.judge import LEFT_OUT
 from seesaw_cf.texts.scores import rating_scores
 

@@ -10,10 +10,9 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.effects.instruments import flaw_title
-from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.words import amount, and_list, capital, minus, percent
+from seesaw_cf.report.words import amount, and_list, capital, minus, percent, relation_name
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.rows import BASELINE, HUMAN, surest
 
