@@ -47,6 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         assert main(["texts", "write", *EDITS, "--max-new-tokens", "12", "--rate", "lexical", "--out", str(long)]) == 0
         judge = ["--rater", server.name, "--base-url", server.url, "--key-env", "", "--what", "survey"]
         assert main(["texts", "rate", str(long), *judge]) == 0
+    assert main(["texts", "report", str(long)]) == 0
     assert main(["audit", *EDITS, "--control", "none", "--out", str(short)]) == 0
     return long, short
 
@@ -113,10 +114,10 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
     assert main([*one, "--out", str(tmp_path / "rome")]) == 0
     with pytest.raises(RecordError, match=r"no edit by the same editor is in both runs; .* \['rome'\] and 1 cases"):
         report_run(long, tmp_path / "out", scores=tmp_path / "rome")
-    for folder, command in ((tmp_path, "leme run"), (tmp_path / "no", "leme run")):
-        with pytest.raises(RunFolderError, match=f"no finished run of `seesaw-cf {command}`"):
+    for folder in (tmp_path, tmp_path / "no"):
+        with pytest.raises(RunFolderError, match=r"Give the folder that `seesaw-cf texts write --out` wrote"):
             report_run(folder, tmp_path / "out")
-    with pytest.raises(RunFolderError, match=r"scores\.parquet missing, so it is no finished run of `seesaw-cf audit`"):
+    with pytest.raises(RunFolderError, match=r"the run is not finished \(scores\.parquet missing"):
         report_run(long, tmp_path / "out", scores=long)
     assert not (tmp_path / "out").exists()
 
