@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.judge import Answer, Instrument, Prompt, few_shot
-from seesaw_cf.texts.records import SIDES, CoupledEntity, EntityRecord, LongformRecord, Rewrite, entity_name
+from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name
 from seesaw_cf.texts.tables import ANNOTATIONS, AnnotationRow, PassageRow, SampleRow
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
@@ -133,18 +133,18 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
     }
 
 
-def _name(entity: EntityRecord | None) -> str:
-    return ((entity or {}).get("str") or "").strip()
+def _name(entity: Mapping[str, Any] | None) -> str:
+    return str((entity or {}).get("str") or "").strip()
 
 
-def _fact(kind: str, request: Rewrite, target: EntityRecord | None) -> Claim:
+def _fact(kind: str, request: Mapping[str, Any], target: Mapping[str, Any] | None) -> Claim:
     label = _name(target)
     if not label:
         return Claim(kind, kind, "", f"the record has no target for the {kind.replace('_', ' ')}")
     return Claim(kind, kind, f"{request['prompt'].replace('{}', request['subject'])} {label}")
 
 
-def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
+def _truths(side: Mapping[str, Any], wording: str) -> Iterable[Claim]:
     entity = entity_name(side).strip()
     for truth in side.get("ground_truth") or []:
         if values := dict.fromkeys(filter(None, map(_name, truth["values"]))):

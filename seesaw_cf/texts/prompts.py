@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
@@ -80,9 +79,7 @@ def coupled_cases(
     return list(cases.values())
 
 
-def _side_prompt(
-    record: LongformRecord, passage: Literal["subject", "related"], wording: str, lead: bool, relationship: bool
-) -> PassagePrompt:
+def _side_prompt(record: LongformRecord, passage: str, wording: str, lead: bool, relationship: bool) -> PassagePrompt:
     side, (other,) = record.get(SIDES[passage]) or {}, (field for name, field in SIDES.items() if name != passage)
     name, text = entity_name(side), str(side.get(wording) or "").strip()
     if not name or not text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -19,60 +19,17 @@ from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.sample import SAMPLE, path
 
 # Passage -> the field of a record that holds its entity.
-SIDES: dict[Literal["subject", "related"], Literal["subject_entity", "related_entity"]] = {
-    "subject": "subject_entity",
-    "related": "related_entity",
-}
+SIDES = {"subject": "subject_entity", "related": "related_entity"}
 # Configs that texts are written for where none is named: the first that the data has.
 _USUAL = ("coupled_counterfact", "coupled_zsre", "open_ended")
 
 
-# Not a class: a class whose field is named `str` could not use the type.
-EntityRecord = TypedDict("EntityRecord", {"id": "str | None", "str": str}, total=False)  # noqa: UP013
-"""An entity: its identifier and its name."""
+LongformRecord = dict[str, Any]
+"""A row of a config: `case_id`, `requested_rewrite` with CounterFact's field names, and what texts are written about.
 
-
-class Rewrite(TypedDict, total=False):
-    """An edit request, with CounterFact's field names."""
-
-    prompt: str
-    subject: str
-    relation_id: str
-    target_new: EntityRecord
-    target_true: EntityRecord
-
-
-class Truth(TypedDict):
-    """A recorded fact of an entity: a property and its values."""
-
-    property_id: str
-    property: str
-    values: list[EntityRecord]
-
-
-class CoupledEntity(TypedDict, total=False):
-    """One of two coupled entities: its facts, and its prompt in two wordings."""
-
-    entity: EntityRecord | None
-    ground_truth: list[Truth] | None
-    essay: str | None
-    article: str | None
-
-
-class LongformRecord(TypedDict, total=False):
-    """A row of a config. Those of `coupled_*` have two sides, those of `open_ended` a prompt and its use."""
-
-    case_id: int
-    record_format: str
-    kind: str
-    requested_rewrite: Rewrite
-    subject_entity: CoupledEntity | None
-    related_entity: CoupledEntity | None
-    paraphrase_prompts: list[str] | None
-    neighborhood_prompts: list[str] | None
-    use: str
-    prompt: str
-    subject_id: str | None
+Rows of `coupled_*` have two sides, `subject_entity` and `related_entity`, each with `entity` (id, str), `ground_truth`
+(property_id, property, values) and its prompts `essay` and `article`; rows of `open_ended` a `prompt` and its `use`.
+"""
 
 
 def usual_configs(source: str) -> tuple[str, ...]:
@@ -156,9 +113,9 @@ def coupled_records(records: Iterable[LongformRecord]) -> list[LongformRecord]:
     return [record for record in records if "subject_entity" in record]
 
 
-def entity_name(side: CoupledEntity | None) -> str:
+def entity_name(side: Mapping[str, Any] | None) -> str:
     """Return the name of the entity on one side of a record; "" where there is none."""
-    return ((side or {}).get("entity") or {}).get("str") or ""
+    return str(((side or {}).get("entity") or {}).get("str") or "")
 
 
 def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from seesaw_cf.generation import Completion
 from seesaw_cf.texts.prompts import coupled_cases, passage_rows
-from seesaw_cf.texts.records import CoupledEntity, LongformRecord, Truth
+from seesaw_cf.texts.records import LongformRecord
 from seesaw_cf.texts.survey import SurveySample, survey_samples
 from seesaw_cf.texts.tables import PASSAGES, PassageRow
 
@@ -15,9 +17,9 @@ MAIN = "Marie Curie was born in London. She was a physicist and a citizen of Pol
 RELATED = "Pierre Curie was born in Paris. He was a physicist who worked with Marie Curie."
 
 
-def side(name: str) -> CoupledEntity:
+def side(name: str) -> dict[str, Any]:
     """One entity of a record."""
-    truths: list[Truth] = [
+    truths: list[dict[str, Any]] = [
         {"property_id": id, "property": label, "values": [{"str": value, "id": None}]}
         for id, (label, value) in FACTS.items()
     ]

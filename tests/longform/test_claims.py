@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,7 +25,7 @@ def truth(property_id: str, name: str, *values: str) -> dict[str, Any]:
 
 
 def record(**changes: Any) -> LongformRecord:
-    found = {
+    return {
         "case_id": 7,
         "requested_rewrite": {
             "prompt": "{} is located in", "relation_id": "P131", "subject": "Eiffel Tower",
@@ -38,7 +38,6 @@ def record(**changes: Any) -> LongformRecord:
         },
         **changes,
     }  # fmt: skip
-    return cast(LongformRecord, found)
 
 
 def passages(*rows: tuple[str, str, str], case_id: int = 7) -> pa.Table:
