@@ -1,20 +1,28 @@
-"""`edits.parquet`: what became of every edit of a run, and among which answers its true target was ranked before."""
+"""`edits.parquet`: what became of every edit of a run, and whether the first ones spoil the model."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.base.types import Case, Cloze, TableRow
 from seesaw_cf.effects.answers import knowledge
-from seesaw_cf.stats.simple import above
+from seesaw_cf.effects.locality import LEAST_LOCAL, locality
+from seesaw_cf.effects.success import edit_numbers
+from seesaw_cf.run.store import Key, Store
+from seesaw_cf.stats.simple import above, tolerance
+
+log = logging.getLogger(__name__)
 
 ASKED_ONLY = "asked only"
 """Status of a case that no model is known to be edited for, so that no efficacy is claimed."""
@@ -84,6 +92,38 @@ def _judged(row: _Row, nats: float) -> _Row:
         return row
     logprobs = np.array(row["candidates_pre"], dtype=np.float64)
     return {**row, **knowledge(logprobs, np.array(names) == row["target_true"], nats)}
+
+
+def check_first_edits(store: Store, keys: Sequence[Key], first: int, ignore_damage: bool) -> None:
+    """Stop a run when an editor spoils, by its first edits, what the model knew of other facts.
+
+    Args:
+        store: The finished units.
+        keys: Of all units of the editor.
+        first: How many of them are looked at, when all of these are finished.
+        ignore_damage: Warn instead, as is done when no edit of the editor is left to make.
+
+    Raises:
+        EditError: See above; what is finished is kept.
+    """
+    if not all(map(store.has, keys[:first])):
+        return
+    editor, tables, facts = keys[0][0], *zip(*map(store.read, keys[:first]), strict=True)
+    single = store.manifest.protocol == "single"
+    numbers = edit_numbers(pd.DataFrame([row for unit in facts for row in unit["edits"]])) if single else None
+    nats, _ = tolerance(asdict(store.manifest))
+    counts = locality(pa.concat_tables(tables), numbers, nats).get(editor)
+    if counts is None or not counts.collapsed:
+        return
+    text = f"{editor}: its first {counts.local.n} edits spoil what the model knew of others: {counts}"
+    if ignore_damage or all(map(store.has, keys)):
+        log.warning("%s.", text)
+        return
+    raise EditError(
+        f"{text}, expected an upper end of at least {LEAST_LOCAL:.0%}. Make smaller steps (learning_rate, clamp or "
+        "max_change in --editor-config), take another editor, or repeat the command with "
+        "--ignore-damage. What is finished is kept."
+    )
 
 
 @dataclass(frozen=True, slots=True)

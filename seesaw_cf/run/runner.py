@@ -1,8 +1,7 @@
 """The main job: score, edit, score again, restore; killed at any point, it continues where it was.
 
-A run folder holds `manifest.json`, one shard per finished unit of work, and at the end `scores.parquet` and
-`edits.parquet`, which are the same bytes whether or not the run was interrupted, on one type of machine
-with one number of threads.
+A run folder holds `manifest.json`, a shard per finished unit, and at the end `scores.parquet` and `edits.parquet`: the
+same bytes whether or not the run was interrupted, on one type of machine with one number of threads.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -26,13 +24,11 @@ from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
-from seesaw_cf.effects.locality import LEAST_LOCAL, locality
-from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.before import Scores, ScoresBefore
-from seesaw_cf.run.edit_table import EDITS, Candidates, write_edits
+from seesaw_cf.run.edit_table import EDITS, Candidates, check_first_edits, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, no_exit, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, SecondModels
 from seesaw_cf.run.jobs import PROTOCOLS
@@ -179,12 +175,7 @@ class Run:
         return not all(map(self.store.has, product(block.names, (unit.key for unit in block.units))))
 
     def do(self, block: Block) -> None:
-        """Change the model for each unit, score it and write the missing shards: the same bytes whoever does it.
-
-        Raises:
-            EditError: An editor changed the model's weights or they could not be restored.
-            StorageError: The disk is full.
-        """
+        """Change the model for each unit, score it and write the missing shards: the same bytes whoever does it."""
         for name in block.names:
             if not self.is_open(Block((name,), block.units)):
                 continue
@@ -233,32 +224,12 @@ class Run:
         return self.out / kind / safe_name(name) / safe_name(unit)
 
     def _check_first_edits(self, name: str, finished: Sequence[Unit]) -> None:
-        """Stop when an editor spoils, by its first edits (or first batch), what the model knew of other facts.
-
-        Raises:
-            EditError: See above; what is finished is kept. A warning, where no edit is left or with `ignore_damage`.
-        """
-        single = self.manifest.protocol == "single"
-        first = self.units[: EDITS_TOGETHER if single else 1]
-        keys = [(name, unit.key) for unit in first]
+        """Look at an editor's first edits (or first batch) when some of them are just finished."""
+        first = self.units[: EDITS_TOGETHER if self.manifest.protocol == "single" else 1]
         looks = name in self.editors and not is_control(name) and self.manifest.protocol in PROTOCOLS
-        if not looks or not any(unit in first for unit in finished) or not all(map(self.store.has, keys)):
-            return
-        tables, facts = zip(*map(self.store.read, keys), strict=True)
-        numbers = edit_numbers(pd.DataFrame([row for unit in facts for row in unit["edits"]])) if single else None
-        nats, _ = tolerance(asdict(self.manifest))
-        counts = locality(pa.concat_tables(tables), numbers, nats).get(name)
-        if counts is None or not counts.collapsed:
-            return
-        text = f"{name}: its first {counts.local.n} edits spoil what the model knew of others: {counts}"
-        if self.ignore_damage or all(self.store.has((name, unit.key)) for unit in self.units):
-            log.warning("%s.", text)
-            return
-        raise EditError(
-            f"{text}, expected an upper end of at least {LEAST_LOCAL:.0%}. Make smaller steps (learning_rate, clamp or "
-            "max_change in --editor-config), take another editor, or repeat the command with "
-            "--ignore-damage. What is finished is kept."
-        )
+        if looks and any(unit in first for unit in finished):
+            keys = [(name, unit.key) for unit in self.units]
+            check_first_edits(self.store, keys, len(first), self.ignore_damage)
 
     def announce(self) -> None:
         """Log what a user should know before a run begins."""
@@ -280,8 +251,7 @@ class Run:
         """Do every open block.
 
         Raises:
-            EditError: An editor changed the model's weights or they could not be restored, or its first edits spoil
-                what the model knew of other facts.
+            EditError: An editor changed the model, or its first edits spoil what the model knew of other facts.
         """
         still_open = [block for block in self.blocks if self.is_open(block)]
         if not still_open:
