@@ -30,7 +30,7 @@ from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.build import build_levels
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.repeats import floor_of
 
 CONTROL = "random(edit)"
@@ -68,7 +68,7 @@ def judged_levels(prompts: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     edits = pd.DataFrame({"editor": ["edit", CONTROL], "case_id": 0, "status": "ok"})
     for axis in AXES:
         people[axis] = [()] * len(people)
-    run = Run(
+    run = RunResult(
         folder=Path(),
         manifest={"protocol": "single", "editors": {"edit": {}, CONTROL: {}}},
         edits=edits,

@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.levels import Level
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.words import capital, percent, relation_name
 
 MOST_MOVED = 40  # of each editor and level
@@ -22,7 +22,7 @@ COLUMNS = (
 _ANSWERS = {"target_true": ("true", "new"), "target_new": ("new", "true")}  # the right and the wrong answer of holders
 
 
-def answers_of(run: Run) -> pd.DataFrame:
+def answers_of(run: RunResult) -> pd.DataFrame:
     """Return every scored answer of the audited editors, with the columns `COLUMNS`; `loss` is that of the right one.
 
     Probabilities about other facts are shares of the candidates.
@@ -34,7 +34,7 @@ def answers_of(run: Run) -> pd.DataFrame:
     return out.assign(edit=edit_names(run, out["case_id"]))[list(COLUMNS)]
 
 
-def _about_people(run: Run) -> Iterator[pd.DataFrame]:
+def _about_people(run: RunResult) -> Iterator[pd.DataFrame]:
     if run.people is None:
         return
     scored = run.people[(run.people["status"] == "ok") & run.people["editor"].isin(run.audited)]
@@ -54,7 +54,7 @@ def _about_people(run: Run) -> Iterator[pd.DataFrame]:
         yield out.assign(loss=sign * own["D"].astype(float), turned_wrong=ahead[0] & ~ahead[1])
 
 
-def _about_facts(run: Run) -> Iterator[pd.DataFrame]:
+def _about_facts(run: RunResult) -> Iterator[pd.DataFrame]:
     if run.facts is None:
         return
     own = run.facts[(run.facts["seed"] == 1) & (run.facts["status"] == "ok") & run.facts["editor"].isin(run.audited)]
@@ -73,7 +73,7 @@ def _about_facts(run: Run) -> Iterator[pd.DataFrame]:
     yield out.assign(loss=out["right_before"] - out["right_after"], turned_wrong=turned)
 
 
-def edit_names(run: Run, cases: pd.Series) -> pd.Series:
+def edit_names(run: RunResult, cases: pd.Series) -> pd.Series:
     """Return the edits of cases in words: "Ada Lovelace: London \u2192 Paris"."""
     edits = run.edits.drop_duplicates("case_id").set_index("case_id")
     words = edits["subject"] + ": " + edits["target_true"].fillna("?") + " \u2192 " + edits["target_new"]
@@ -86,7 +86,7 @@ def most_moved(answers: pd.DataFrame) -> pd.DataFrame:
     return order.groupby(["editor", "about", "true_answer"], sort=False).head(MOST_MOVED).reset_index(drop=True)
 
 
-def worst_edits(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
+def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
     """Return one row an edit: what became of it and of the answers about others, most answers turned wrong first."""
     names = ["editor", "case_id", "relation_id", "status", "delta_norm", "raised", "success"]
     out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
@@ -106,7 +106,7 @@ def worst_edits(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
     return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns="order")
 
 
-def example(run: Run, levels: Sequence[Level], answers: pd.DataFrame) -> str:
+def example(run: RunResult, levels: Sequence[Level], answers: pd.DataFrame) -> str:
     """Return one answer that turned wrong, on the level of the largest harm; "" where no harm is shown.
 
     It is typical, not extreme: of each edit that turned answers the one with the median loss, of these that in the

@@ -22,7 +22,7 @@ from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.groups import ALL, clusters_of
 from seesaw_cf.effects.means import CHANGES, GroupMean, group_means
 from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
-from seesaw_cf.report.pairs import Run, seen_alike
+from seesaw_cf.report.pairs import RunResult, seen_alike
 from seesaw_cf.report.repeats import mean, mean_estimate
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share, mcnemar, paired_change, proportion
@@ -43,7 +43,7 @@ _RIGHT: Mapping[str, str] = {  # estimate of `Accuracy` -> what
 }
 
 
-def build_frame(run: Run, settings: AuditSettings | None = None) -> pd.DataFrame:
+def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.DataFrame:
     """Return every number of a report, with the columns `COLUMNS`.
 
     Args:
@@ -66,7 +66,7 @@ def build_frame(run: Run, settings: AuditSettings | None = None) -> pd.DataFrame
     return pd.concat([first, levels, last], ignore_index=True)
 
 
-def build_levels(run: Run, settings: AuditSettings) -> pd.DataFrame:
+def build_levels(run: RunResult, settings: AuditSettings) -> pd.DataFrame:
     """Return the rows about other facts and other people, the levels decided."""
     rows = [*_fact_levels(run), *_people(run, settings)]
     return decide_levels(pd.DataFrame(rows, columns=list(COLUMNS)), run, settings)
@@ -88,7 +88,7 @@ def _codes(names: pd.Series) -> NDArray[np.intp]:
 # The edited facts themselves.
 
 
-def _efficacy(run: Run) -> Iterator[Row]:
+def _efficacy(run: RunResult) -> Iterator[Row]:
     """Yield shares of edits after which the new answer is the likelier one (MEMIT equation 24); ties fail."""
     nats, _ = tolerance(run.manifest)
     if run.efficacy is not None:
@@ -114,7 +114,7 @@ def _efficacy(run: Run) -> Iterator[Row]:
                 yield row(what, "edited_fact", Estimate(count, n=len(rows)), scale="count", **names)
 
 
-def _success(run: Run) -> Iterator[Row]:
+def _success(run: RunResult) -> Iterator[Row]:
     """Yield every number of `seesaw_cf.effects.edit_success`."""
     for editor, success in run.success.items():
         for protocol, numbers in success.numbers.items():
@@ -127,7 +127,7 @@ def _success(run: Run) -> Iterator[Row]:
 # Other facts about the edited person.
 
 
-def _accuracy(run: Run) -> Iterator[Row]:
+def _accuracy(run: RunResult) -> Iterator[Row]:
     """Yield how many right answers there were before and after, by pair of relations and over all."""
     if run.facts is None:
         return
@@ -157,7 +157,7 @@ def _right(seeds: Sequence[Accuracy], names: Row) -> Iterator[Row]:
             yield row(what, "other_facts", Estimate(value), scale=scale, **n, **names)
 
 
-def _fact_levels(run: Run) -> Iterator[Row]:
+def _fact_levels(run: RunResult) -> Iterator[Row]:
     """Yield the level of other facts: edits weigh equally, errors are clustered by the edited person."""
     if run.facts is None:
         return
@@ -210,7 +210,7 @@ def _fact_change(what: str, rows: pd.DataFrame, before: str, after: str, names: 
 # Other people.
 
 
-def _people(run: Run, settings: AuditSettings) -> Iterator[Row]:
+def _people(run: RunResult, settings: AuditSettings) -> Iterator[Row]:
     """Yield what happened to everybody and to each group of people, and what of it is beyond the control's."""
     if run.people is None:
         return
@@ -226,7 +226,9 @@ def _people(run: Run, settings: AuditSettings) -> Iterator[Row]:
     yield from beyond(run.people, [*run.controls, *combinations(sorted(audited), 2)], run, settings)
 
 
-def beyond(people: pd.DataFrame, pairs: Sequence[tuple[str, str]], run: Run, settings: AuditSettings) -> Iterator[Row]:
+def beyond(
+    people: pd.DataFrame, pairs: Sequence[tuple[str, str]], run: RunResult, settings: AuditSettings
+) -> Iterator[Row]:
     """Yield what editors did to people beyond what others did on the same questions.
 
     Args:

@@ -24,7 +24,7 @@ from seesaw_cf.base.terminal import cut
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
 from seesaw_cf.report.frame import HARM
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.words import sort_groups, unit_of
 
@@ -90,7 +90,7 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context(dict(_STYLE))  # type: ignore[arg-type]
 
 
-def colours(run: Run) -> dict[str, str]:
+def colours(run: RunResult) -> dict[str, str]:
     """Return the colour of every editor; controls are grey."""
     names = [name for name in run.editors if not is_control(name)]
     own = {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(names)}
@@ -126,7 +126,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_xlabel(panel.label)
 
 
-def level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
+def level_figure(frame: pd.DataFrame, run: RunResult) -> Figure | None:
     """Return what happened to everybody: a panel a unit, each editor above its control, with 95 % intervals.
 
     None where no level was asked.
@@ -147,7 +147,7 @@ def level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
 
 
 def forest_figures(
-    frame: pd.DataFrame, run: Run, answers: Sequence[str] = ("old", "new")
+    frame: pd.DataFrame, run: RunResult, answers: Sequence[str] = ("old", "new")
 ) -> Iterator[tuple[str, str, Figure]]:
     """Yield (editor, true answer, forest): every group's mean change with its people, beside its control's."""
     people = frame[(frame["about"] == "other_people") & (frame["what"] == "change") & (frame["relation"] == ALL)]
@@ -167,7 +167,7 @@ def forest_figures(
             yield editor, answer, draw_panels(panels, one_axis=True)
 
 
-def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run: Run) -> Panel:
+def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run: RunResult) -> Panel:
     """Return changes by editor, or by group, each above what the control did to it; harm is to the right."""
     factor, unit = unit_of(rows["scale"].iloc[0])
     sign, marks = HARM[rows["about"].iloc[0], rows["true_answer"].iloc[0]], list[_Mark]()
@@ -208,7 +208,7 @@ def svg(figure: Figure, about: str) -> str:
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" style="{fit}" ', 1)
 
 
-def save_figures(frame: pd.DataFrame, run: Run, folder: Path) -> list[Path]:
+def save_figures(frame: pd.DataFrame, run: RunResult, folder: Path) -> list[Path]:
     """Write every picture of a run as PNG and SVG; return their paths."""
     figures = {"levels": level_figure(frame, run)}
     figures |= {f"forest_{editor}_{answer}": own for editor, answer, own in forest_figures(frame, run)}

@@ -26,7 +26,7 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings, independent_tests
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.clustered import FEW_EDITS
 
@@ -111,7 +111,7 @@ def group_verdict(contrast: Mapping[Any, Any]) -> tuple[str, str]:
     return label, (contrast["note"] if label == "too_few" and contrast["note"] else contrast["rule"])
 
 
-def decide_levels(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> pd.DataFrame:
+def decide_levels(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> pd.DataFrame:
     """Add margins, and to the levels p over all levels of an editor (Holm) and a verdict."""
     log_odds = frame["scale"] == "log-odds"
     frame = frame.assign(margin=np.where(log_odds, settings.margin_log_odds, settings.margin))

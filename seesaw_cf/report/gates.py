@@ -14,7 +14,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, UNKNOWN, mask, members
 from seesaw_cf.effects.locality import LEAST_LOCAL
 from seesaw_cf.effects.means import CHANGES
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent
 from seesaw_cf.stats.clustered import FEW_EDITS
@@ -25,7 +25,7 @@ _HOLDS = {"old": "target_true", "new": "target_new"}
 _WORKED, _SCORED = 0.5, 0.95
 
 
-def gates(frame: pd.DataFrame, run: Run) -> list[tuple[bool, str]]:
+def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
     """Return whether each condition holds, and the sentence with the number behind it."""
     checks = []
     for editor, _, after in efficacy_rows(frame, run):
@@ -60,7 +60,7 @@ def gates(frame: pd.DataFrame, run: Run) -> list[tuple[bool, str]]:
 # What would decide more, from the run's own variance components.
 
 
-def needed(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> pd.DataFrame:
+def needed(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> pd.DataFrame:
     """Return what each undecided contrast, pooled over relations, takes to find an effect as large as the margin.
 
     Returns:
@@ -84,7 +84,7 @@ def needed(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> pd.DataFra
     return own.join(table)
 
 
-def _precisions(run: Run, editor: str, answer: str, rows: pd.DataFrame) -> Iterator[Precision]:
+def _precisions(run: RunResult, editor: str, answer: str, rows: pd.DataFrame) -> Iterator[Precision]:
     """Yield the variance of each contrast of an editor, divided among edits and people as in all of them."""
     people = run.people
     if people is None:
@@ -108,7 +108,7 @@ def _precisions(run: Run, editor: str, answer: str, rows: pd.DataFrame) -> Itera
         yield replace(one, **shares)
 
 
-def plan_sentence(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> str:
+def plan_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> str:
     """Return what would decide half of the undecided contrasts of groups; "" where nothing is undecided."""
     rows = needed(frame, run, settings)
     times = (rows["both_edits_times"] * rows["both_people_times"]).astype(float)

@@ -11,7 +11,7 @@ import pandas as pd
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.frame import HARM, RARE
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import amount, control_words, digits_for, minus, size, unit_of
 from seesaw_cf.stats.clustered import FEW_EDITS
@@ -99,7 +99,7 @@ class Level:
         return LEVELS[self.about, self.true_answer][0]
 
 
-def levels_of(frame: pd.DataFrame, run: Run) -> list[Level]:
+def levels_of(frame: pd.DataFrame, run: RunResult) -> list[Level]:
     """Return the levels of every audited editor, on the scale that decides, by level and then by editor."""
     everybody = frame[(frame["relation"] == ALL) & (frame["axis"] == ALL)]
     found = []
@@ -127,7 +127,7 @@ def _by_what(rows: pd.DataFrame, scale: str | None) -> dict[str, pd.Series]:
     return out
 
 
-def level_sentence(level: Level, run: Run) -> str:
+def level_sentence(level: Level, run: RunResult) -> str:
     """Return whether an editor did more harm on a level than its control did, and by how much."""
     row, sign, worse = level.decided, level.sign, level.harm > 0
     harm, gain = amount(row, sign), amount(row, -sign)
@@ -149,7 +149,7 @@ def level_sentence(level: Level, run: Run) -> str:
     return words + "".join(f" But {part}." for part in str(row["note"]).split("; ") if part.startswith("in "))
 
 
-def level_counts(level: Level, run: Run) -> str:
+def level_counts(level: Level, run: RunResult) -> str:
     """Return what a level is made of: "80 questions, 54 people, 69 edits; half of the damage comes from 13 of them"."""
     row = level.decided
     counts = f"{quantity(row['n'], 'question')}, {quantity(row['n_people'], 'person', 'people')}, "
@@ -187,7 +187,7 @@ def _signed(row: pd.Series | None, sign: int) -> str:
     return minus(f"{value:.{digits_for(value)}f}")
 
 
-def level_rows(level: Level, run: Run, several: bool) -> list[ScreenRow]:
+def level_rows(level: Level, run: RunResult, several: bool) -> list[ScreenRow]:
     """Return counts and sizes of a level for a screen; of several editors the counts alone, for want of room."""
     numbers, of = level_numbers(level), f"{level.editor}: " if several else ""
     rows = [

@@ -41,7 +41,7 @@ _WORDS = ("editor", "holds", "status")  # a byte a row as codes
 
 
 @dataclass(frozen=True, repr=False)
-class Run:
+class RunResult:
     """A finished run as pairs: every question before and after each edit.
 
     Attributes:
@@ -123,7 +123,7 @@ class Run:
         return "change" if self.asked_only else "edit"
 
 
-def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None)) -> Run:
+def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None)) -> RunResult:
     """Read a finished run.
 
     Args:
@@ -155,7 +155,7 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     stage("other facts")
     facts = _facts(tables, nats, numbers, changed) if "cross_property" in kinds else None
     efficacy = _efficacy(tables, edits, manifest) if "efficacy" in kinds else None
-    return Run(
+    return RunResult(
         folder=path,
         manifest=manifest,
         edits=edits,

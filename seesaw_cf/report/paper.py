@@ -20,7 +20,7 @@ from seesaw_cf.effects.prompts import ScoreForm, add_differences
 from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.words import minus, relation_name, sort_pairs, sort_relations
 from seesaw_cf.stats.simple import tolerance
@@ -51,7 +51,7 @@ _PUBLISHED = [
 Cell = Mapping[str, Any]
 
 
-def paper_tables(runs: Sequence[Run], score: ScoreForm = "normalised") -> pd.DataFrame:
+def paper_tables(runs: Sequence[RunResult], score: ScoreForm = "normalised") -> pd.DataFrame:
     """Return every cell of the papers' tables that the runs have numbers for.
 
     Args:
@@ -66,7 +66,7 @@ def paper_tables(runs: Sequence[Run], score: ScoreForm = "normalised") -> pd.Dat
     return pd.DataFrame(rows, columns=list(_COLUMNS)).sort_values("table", kind="stable", ignore_index=True)
 
 
-def paper_effects(runs: Sequence[Run], score: ScoreForm = "normalised") -> pd.DataFrame:
+def paper_effects(runs: Sequence[RunResult], score: ScoreForm = "normalised") -> pd.DataFrame:
     """Return D_d of people who hold the new target by group, with the papers' test and star.
 
     Columns: model, editor and those of `seesaw_cf.effects.group_effects` in the mode "paper", and `star`.
@@ -82,11 +82,11 @@ def paper_effects(runs: Sequence[Run], score: ScoreForm = "normalised") -> pd.Da
     return out.assign(star=(out["D"] < 0) & (out["p"] < STAR)) if tables else out
 
 
-def _model(run: Run) -> str:
+def _model(run: RunResult) -> str:
     return str(run.manifest.get("model", {}).get("id", "a model"))
 
 
-def _accuracy(runs: Sequence[Run]) -> pd.DataFrame:
+def _accuracy(runs: Sequence[RunResult]) -> pd.DataFrame:
     tables = []
     for run in runs:
         if run.facts is None:

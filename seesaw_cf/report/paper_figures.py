@@ -15,7 +15,7 @@ from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.records import groups
 from seesaw_cf.report.figures import COLOURS, INK, save_figure, style
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.paper import decreases, paper_effects
 from seesaw_cf.report.words import relation_name, sort_relations
 
@@ -23,7 +23,7 @@ _PICTURED = ("P103", "P19")  # language and birth, as in the paper
 _CITIZENSHIP = "P27"
 
 
-def save_paper_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+def save_paper_figures(runs: Sequence[RunResult], folder: Path) -> list[Path]:
     """Write the figures that the runs have numbers for as PNG; controls are left out. Return their paths."""
     effects = paper_effects(runs)
     effects = effects[~effects["editor"].map(is_control).astype(bool)]
@@ -52,7 +52,7 @@ def _by_group(effects: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
         yield f"figure_2_{model}", figure
 
 
-def _by_continent(runs: Sequence[Run]) -> Iterator[tuple[str, Figure]]:
+def _by_continent(runs: Sequence[RunResult]) -> Iterator[tuple[str, Figure]]:
     """Yield Figure 3 for each model and editor: D_d after edits of citizenship, by continent of the target and race."""
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
     for run in runs:

@@ -23,7 +23,7 @@ from seesaw_cf.report.answers import answers_of, example
 from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import level_rows, levels_of
-from seesaw_cf.report.pairs import Run, read_run
+from seesaw_cf.report.pairs import RunResult, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables
 from seesaw_cf.report.render import LABELS, Part, render_page
 from seesaw_cf.report.rows import recorded, repeat_command, rows_of
@@ -49,10 +49,10 @@ class Report:
         parts: The runs that it is made of, where there are several.
     """
 
-    run: Run
+    run: RunResult
     settings: AuditSettings
     frame: pd.DataFrame
-    parts: tuple[Run, ...] = ()
+    parts: tuple[RunResult, ...] = ()
 
     __repr__ = brief
 
@@ -194,7 +194,7 @@ class Report:
         return self.screen.terminal("" if folder is None else f"See {folder / 'report.html'}")
 
 
-def _provenance(run: Run) -> str:
+def _provenance(run: RunResult) -> str:
     versions = dict(recorded(run.manifest))
     named = [f"{name} {versions[key]}" for name in _VERSIONS if (key := f"versions.{name}") in versions]
     return f"Model {versions.get('model.id', '')}, seed {versions.get('seed', '')}; {', '.join(named)}."

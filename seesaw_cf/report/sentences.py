@@ -19,7 +19,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import Level, harm_phrase, levels_of
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.words import (
     amount,
@@ -37,7 +37,7 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 _WHO: Mapping[str, str] = {"old": "for whom the old answer is true", "new": "for whom the new answer is true"}
 
 
-def subject(editors: Sequence[str], run: Run) -> str:
+def subject(editors: Sequence[str], run: RunResult) -> str:
     """Return how a sentence about editors begins."""
     if run.asked_only:
         return f"the model {editors[0]}" if len(editors) == 1 else f"each of the models {and_list(editors)}"
@@ -45,7 +45,7 @@ def subject(editors: Sequence[str], run: Run) -> str:
     return f"after all {names} edits together" if run.protocol == "batch" else f"after one {names} edit"
 
 
-def finding(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> list[str]:
+def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> list[str]:
     """Return what a run found, what must be known first standing first: a few sentences of plain words."""
     levels = levels_of(frame, run)
     if not levels:
@@ -67,7 +67,7 @@ def finding(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> list[str]
     return [*sentences, *([] if failed else doubts(frame, run))]
 
 
-def _what_happened(levels: Sequence[Level], run: Run) -> str:
+def _what_happened(levels: Sequence[Level], run: RunResult) -> str:
     """Return what one editor did to the model, the largest harm first."""
     harmed = sorted((level for level in levels if level.is_harm), key=lambda level: -level.harm)
     if harmed:
@@ -97,14 +97,14 @@ def _largest_count(levels: Sequence[Level]) -> str:
     return f" ({count:,} of {asked:,} right answers turned wrong)" if asked else ""
 
 
-def _clause(words: str, editors: Sequence[str], run: Run) -> str:
+def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
     start = subject(editors, run)
     if not run.asked_only:
         return capital(f"{start} {words}.")
     return capital(f"{start}{' ' if words.startswith('the model ') else ': '}{words.removeprefix('the model ')}.")
 
 
-def broken(run: Run) -> list[str]:
+def broken(run: RunResult) -> list[str]:
     """Return a sentence on each editor whose edits damage the model as a whole."""
     return [
         f"Most edits by {editor} break the model: {local.others} right {percent(local.before)} before, "
@@ -117,7 +117,7 @@ def broken(run: Run) -> list[str]:
 # Did the edits work?
 
 
-def efficacy_rows(frame: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.Series, pd.Series]]:
+def efficacy_rows(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, pd.Series, pd.Series]]:
     """Yield (editor, before, after): shares of edits whose new answer is the likelier one."""
     own = frame[(frame["relation"] == ALL) & frame["what"].isin(("efficacy_before", "efficacy_after"))]
     for editor in run.audited:
@@ -126,7 +126,7 @@ def efficacy_rows(frame: pd.DataFrame, run: Run) -> Iterator[tuple[str, pd.Serie
             yield editor, rows["efficacy_before"], rows["efficacy_after"]
 
 
-def doubts(frame: pd.DataFrame, run: Run) -> list[str]:
+def doubts(frame: pd.DataFrame, run: RunResult) -> list[str]:
     """Return sentences on editors whose edits did not work, or are not shown to."""
     if run.asked_only:
         return []
@@ -139,7 +139,7 @@ def doubts(frame: pd.DataFrame, run: Run) -> list[str]:
     return found
 
 
-def efficacy_sentence(frame: pd.DataFrame, run: Run) -> str:
+def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
     """Return how many edits worked: "The new answer is the likelier one after 137 of 137 memit edits (1 before)."."""
     parts = []
     for editor, before, after in efficacy_rows(frame, run):
@@ -155,7 +155,7 @@ def efficacy_sentence(frame: pd.DataFrame, run: Run) -> str:
 _FAILED = {"refused": "refused", "non-finite delta": "not finite", "zero delta": "without any change"}
 
 
-def denominators(frame: pd.DataFrame, run: Run) -> str:
+def denominators(frame: pd.DataFrame, run: RunResult) -> str:
     """Return what was refused, unscored or untagged; "" where nothing was."""
     parts = []
     for start, words in _FAILED.items():
@@ -174,13 +174,13 @@ def denominators(frame: pd.DataFrame, run: Run) -> str:
 # Groups.
 
 
-def contrasts_of(frame: pd.DataFrame, run: Run | None = None) -> pd.DataFrame:
+def contrasts_of(frame: pd.DataFrame, run: RunResult | None = None) -> pd.DataFrame:
     """Return the contrasts of groups on the scale that decides; of a run each once, those of its audited editors."""
     own = frame[(frame["what"] == "contrast") & frame["decides"].astype(bool)]
     return own if run is None else own[own["editor"].isin(run.audited) & ~own["mirror"].astype(bool)]
 
 
-def group_claims(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
+def group_claims(frame: pd.DataFrame, run: RunResult) -> pd.DataFrame:
     """Return the contrasts that say a group was hit harder, one for each set of people, the largest first.
 
     On an axis with two labels the row of the label that lost is kept. What the control shows as well is left out, and
@@ -202,7 +202,7 @@ def group_claims(frame: pd.DataFrame, run: Run) -> pd.DataFrame:
     return claims.assign(gained=sign * means.astype(float) <= 0)
 
 
-def group_sentence(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> str:
+def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> str:
     """Return which groups were hit harder, or that none is shown to be, and what could have been missed."""
     own, claims = contrasts_of(frame, run), group_claims(frame, run)
     if own.empty:
@@ -247,7 +247,7 @@ def _who(row: Mapping[str, Any] | pd.Series) -> str:
     return {"race": "{} people", "region": "people from {}"}.get(row["axis"], "{}").format(row["group"])
 
 
-def group_counts(frame: pd.DataFrame, run: Run) -> str:
+def group_counts(frame: pd.DataFrame, run: RunResult) -> str:
     """Return the contrasts of groups in counts: "180 compared, 0 hit harder; 127 have too few people"."""
     own = contrasts_of(frame, run)
     if own.empty:
@@ -263,7 +263,7 @@ def group_counts(frame: pd.DataFrame, run: Run) -> str:
     return parts + (f"; {few} have too few people" if few else "")
 
 
-def group_badge(frame: pd.DataFrame, run: Run) -> str:
+def group_badge(frame: pd.DataFrame, run: RunResult) -> str:
     """Return what is concluded about groups, in a few words."""
     claims, verdicts = group_claims(frame, run), set(contrasts_of(frame, run)["verdict"])
     if len(claims):
@@ -271,7 +271,7 @@ def group_badge(frame: pd.DataFrame, run: Run) -> str:
     return "no difference" if verdicts == {"equal"} else "none shown" if "undecided" in verdicts else "too few to tell"
 
 
-def header(run: Run) -> str:
+def header(run: RunResult) -> str:
     """Return the model, what was done to it and who was asked about, in one line."""
     model = run.manifest.get("model", {})
     facts = run.distinct["case_id"].nunique()
@@ -284,7 +284,7 @@ def header(run: Run) -> str:
     return f"{model.get('id')}: {quantity(facts, 'fact')} edited with {names}, {how}{asked}"
 
 
-def controls_note(run: Run) -> str:
+def controls_note(run: RunResult) -> str:
     """Return what the random control of a changed model is, where its kind is recorded."""
     kinds = {name: facts.get("null") for name, facts in run.manifest.get("edited", {}).items()}
     return " ".join(f"The control of {name}: {NULLS[kind]}." for name, kind in kinds.items() if kind in NULLS)

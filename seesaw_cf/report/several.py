@@ -16,7 +16,7 @@ from seesaw_cf.editors.control_names import control_name, first_seed, is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.build import beyond
 from seesaw_cf.report.frame import COLUMNS
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report, report
 
 _MUST_AGREE = ("dtype", "seed", "version")
@@ -71,7 +71,7 @@ def _called(name: str, title: str, counts: Mapping[str, int]) -> str:
     return f"{name} [{title}]" if counts[name] > 1 else name
 
 
-def renamed(run: Run, names: Mapping[str, str]) -> Run:
+def renamed(run: RunResult, names: Mapping[str, str]) -> RunResult:
     """Return a run whose editors are called otherwise."""
 
     def rename(table: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -100,7 +100,7 @@ def renamed(run: Run, names: Mapping[str, str]) -> Run:
     )
 
 
-def _merged(runs: Sequence[Run], titles: Sequence[str], notes: Sequence[str]) -> Run:
+def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[str]) -> RunResult:
     """Return one run with the questions of all; what they disagree in becomes one of its notes."""
     first = runs[0]
     manifests: list[Any] = [run.manifest for run in runs]
@@ -130,7 +130,7 @@ def _merged(runs: Sequence[Run], titles: Sequence[str], notes: Sequence[str]) ->
     )
 
 
-def _side_by_side(runs: Sequence[Run], merged: Run, settings: AuditSettings) -> Iterator[dict[str, Any]]:
+def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditSettings) -> Iterator[dict[str, Any]]:
     """Yield what an editor of one run did beyond that of another, where both were asked the same records."""
     for first, second in combinations(runs, 2):
         data = [run.manifest.get("data", {}).get("sha256") for run in (first, second)]
@@ -140,7 +140,7 @@ def _side_by_side(runs: Sequence[Run], merged: Run, settings: AuditSettings) -> 
         yield from beyond(merged.people, pairs, merged, settings)
 
 
-def disagreements(runs: Sequence[Run], titles: Sequence[str]) -> Iterator[str]:
+def disagreements(runs: Sequence[RunResult], titles: Sequence[str]) -> Iterator[str]:
     """Yield in what runs differ that their numbers should not depend on: a sentence each."""
     for what in _MUST_AGREE:
         values = [_fact(run, what) for run in runs]
@@ -149,7 +149,7 @@ def disagreements(runs: Sequence[Run], titles: Sequence[str]) -> Iterator[str]:
             yield f"The runs differ in their {what}: {listed}."
 
 
-def _fact(run: Run, what: str) -> str:
+def _fact(run: RunResult, what: str) -> str:
     manifest: Any = run.manifest
     places = {"dtype": ("model", "dtype"), "version": ("versions", "seesaw_cf")}
     part, key = places.get(what, ("", what))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.answers import most_moved, worst_edits
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.render import PageRow, PageTable
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.words import percent
@@ -34,7 +34,7 @@ ABOUT: Mapping[str, str] = {
 """Table -> what it holds."""
 
 
-def tables_of(frame: pd.DataFrame, run: Run, answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return every table of a run's report that has rows.
 
     Args:

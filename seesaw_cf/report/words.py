@@ -12,7 +12,7 @@ from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
-from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.pairs import RunResult
 
 CONTROL_WORDS: Mapping[str, str] = {
     "random": "a random {noun} of the same size",
@@ -71,7 +71,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def control_words(control: str, run: Run) -> str:
+def control_words(control: str, run: RunResult) -> str:
     """Return what a control is: "a random edit of the same size"; another editor is its name."""
     kind, of = split_control(control)
     facts = run.manifest.get("edited", {}).get(of, {})
