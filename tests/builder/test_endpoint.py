@@ -179,29 +179,6 @@ def test_kept_replies_say_what_was_asked_whom_and_when(server: str, tmp_path: Pa
     assert facts["bytes"] == len(gzip.decompress(file.with_suffix(".gz").read_bytes()))
 
 
-@pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"other", mtime=0)], ids=["empty", "text", "other"])
-def test_damaged_replies_are_asked_for_again(
-    server: str, tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    source = CachedSource(EndpointSource(server), tmp_path)
-    reply = source.ask(PEOPLE)
-    (file,) = tmp_path.rglob("*.gz")
-    file.write_bytes(damage)
-    assert source.ask(PEOPLE) == reply
-    assert source.misses == 2
-    assert "asked for again" in caplog.text
-    assert source.ask(PEOPLE) == reply
-    assert source.misses == 2
-
-
-def test_half_a_reply_without_its_description_is_no_reply(server: str, tmp_path: Path) -> None:
-    source = CachedSource(EndpointSource(server), tmp_path)
-    source.ask(PEOPLE)
-    next(tmp_path.rglob("*.json")).unlink()
-    source.ask(PEOPLE)
-    assert source.misses == 2
-
-
 def test_a_cache_that_cannot_be_written(server: str, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")

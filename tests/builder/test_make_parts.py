@@ -17,15 +17,13 @@ from seesaw_cf.builder_scripts.coupled import (
     edits_of,
 )
 from seesaw_cf.builder_scripts.edits import ATTRIBUTES, listed_values
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.jobs import BuildOptions
 from seesaw_cf.builder_scripts.jobs import paper as paper_rules
 from seesaw_cf.builder_scripts.people import FEMALE, Facts
 from seesaw_cf.builder_scripts.seeds import asked_relation, rewrites
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.builder_scripts.sparql import OWN
-from seesaw_cf.builder_scripts.tables import COUPLED, WORDINGS, candidates, demographics, prompt, prompt_properties
-from seesaw_cf.errors import RecordError
+from seesaw_cf.builder_scripts.tables import WORDINGS, candidates, demographics, prompt, prompt_properties
 from seesaw_cf.records import groups
 from seesaw_cf.records.open_ended import OPEN_ENDED, open_ended
 from seesaw_cf.records.relations import FREE, RELATIONS, templates
@@ -184,22 +182,3 @@ def test_demographics_are_sorted_by_name_and_say_where_they_are_from(small: Call
     assert rows[1]["sex_or_gender"] == [{"str": "female", "id": FEMALE}]
     assert rows[2]["citizenship"] == [{"str": None, "id": "Q9999"}], "a value without a name is kept by its number"
     assert demographics(facts, []).num_rows == 0
-
-
-def test_schemas_share_one_type_of_a_request() -> None:
-    wanted = OPEN_ENDED.field("requested_rewrite").type
-    assert COUPLED.field("requested_rewrite").type == wanted
-
-
-@pytest.mark.parametrize("name", ["timeout", "attempts", "silent_attempts", "pause", "longest_pause"])
-@pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_waiting_times_must_be_above_zero(name: str, value: float) -> None:
-    with pytest.raises(RecordError, match=rf"endpoint: {name} is {value}, expected a number above 0"):
-        RequestPolicy(**{name: value})  # type: ignore[arg-type]
-
-
-def test_an_endpoint_is_known_by_its_address_and_asks_nothing_yet() -> None:
-    source = EndpointSource("http://127.0.0.1:9/query")
-    assert source.identity == "http://127.0.0.1:9/query"
-    assert RequestPolicy().agent.endswith("(https://seesaw-cf.github.io) SPARQLWrapper")
-    assert "; a@b.org)" in RequestPolicy(contact="a@b.org").agent

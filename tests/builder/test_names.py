@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -92,16 +91,6 @@ def test_the_asked_language_wins_whatever_the_order_of_tags(small: Callable[...,
         assert small(labels, language=language).labels(["Q1", "Q2", "Q3"]) == expected
 
 
-def test_labels_are_asked_once_and_come_in_the_order_given(small: Callable[..., Facts]) -> None:
-    facts = small('wd:Q1 rdfs:label "one"@en . wd:Q2 rdfs:label "two"@en . wd:P27 rdfs:label "citizenship"@en .\n')
-    assert list(facts.labels(["Q2", "P27", "Q9", "Q1"]).items()) == [
-        ("Q2", "two"),
-        ("P27", "citizenship"),
-        ("Q1", "one"),
-    ]
-    assert list(facts.labels(["Q1", "Q2"])) == ["Q1", "Q2"]
-
-
 def test_a_deleted_item_has_no_name_and_is_left_out(small: Callable[..., Facts]) -> None:
     """Statements still point to it: the value is known by number, and makes neither an edit nor a candidate."""
     facts = small(
@@ -161,11 +150,6 @@ def test_who_lives_by_dates_at_the_edges(
     assert person.living is living
 
 
-def test_an_unknown_date_of_birth_is_no_evidence_of_life(small: Callable[..., Facts]) -> None:
-    (person,) = small(human("Q1", "Ann", "; wdt:P569 _:unknown ")).people(["Q1"])
-    assert person.living is None
-
-
 def test_of_ranks_only_the_direct_values_count(small: Callable[..., Facts]) -> None:
     """Wikidata's direct triples are the best rank: a preferred statement hides the normal ones."""
     statements = "".join(
@@ -195,8 +179,3 @@ def test_tags_come_from_recorded_groups_alone(small: Callable[..., Facts]) -> No
         assert person.race == tuple(sorted(set(groups.values(row["race"]))))
         assert person.region == tuple(sorted(set(groups.values(row["region"]))))
     assert facts.people(["Q1"])[0].race == ()
-
-
-def test_pages_of_everyone_hold_everyone_once(small: Callable[..., Facts], tmp_path: Path) -> None:
-    facts = small("".join(human(f"Q{n}", f"P {n}") for n in range(1, 13)))
-    assert [person.id for person in facts.everyone()] == sorted(f"Q{n}" for n in range(1, 13))

@@ -71,19 +71,6 @@ def test_somebody_with_two_genders_keeps_both_and_is_asked_about_once(small: Cal
     assert case.extra["holders"]["target_new"] == 3, "the edited person is not asked about"
 
 
-def test_living_needs_evidence(small: Callable[..., Facts]) -> None:
-    dates = {
-        "Q10": "wdt:P569 '1950-01-01T00:00:00Z'^^xsd:dateTime",
-        "Q11": "wdt:P569 '1850-01-01T00:00:00Z'^^xsd:dateTime",
-        "Q12": "wdt:P31 wd:Q5",
-        "Q13": "wdt:P570 '2001-01-01T00:00:00Z'^^xsd:dateTime",
-        "Q14": "wdt:P570 _:somevalue",  # died, nobody knows when
-        "Q15": "wdt:P569 '-0427-01-01T00:00:00Z'^^xsd:dateTime",
-    }
-    found = small("".join(f"wd:{id} {text} ; rdfs:label '{id} x'@en .\n" for id, text in dates.items())).people(dates)
-    assert [person.living for person in found] == [True, None, None, False, False, None]
-
-
 def test_people_without_a_name_or_with_a_disambiguator_are_not_drawn(small: Callable[..., Facts]) -> None:
     names = {"Q20": "'Phew (singer)'@en", "Q21": "'Q21'@en", "Q22": "'Фью'@ru", "Q23": "'Phew'@mul", "Q24": "'Phew'@en"}
     facts = small(
@@ -95,11 +82,6 @@ def test_people_without_a_name_or_with_a_disambiguator_are_not_drawn(small: Call
     )
     assert sorted(facts.holders("P27", "Q17", FEMALE)) == ["Q23", "Q24"]
     assert [person.entity.label for person in facts.people(["Q22", "Q23"])] == ["Phew"]
-
-
-def test_non_latin_names_are_read_in_the_asked_language(small: Callable[..., Facts]) -> None:
-    (person,) = small(PERSON, language="ru").people(["Q1"])
-    assert person.entity.label == "Ада"
 
 
 def _crowd(size: int, gender: str) -> str:

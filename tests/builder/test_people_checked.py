@@ -34,6 +34,16 @@ def test_nobody_and_nothing_is_there_twice() -> None:
     assert not {row["iri"] for row in PEOPLE} & {row["iri"] for row in ENTITIES.values()}
 
 
+def test_every_value_has_one_origin_and_no_cell_is_odd() -> None:
+    for row in PEOPLE:
+        assert all(cell == cell.strip() for value in row.values() for cell in value.split("|")), row
+        assert set(origins(row)) == {id for column, (id, _) in COLUMNS.items() if row[column]}, row
+        assert all(len(set(cells(row, column))) == len(cells(row, column)) for column in COLUMNS), row
+        assert len(cells(row, "birth_place")) <= 1, row
+        if row["birth_year"] and row["death_year"]:
+            assert 15 <= int(row["death_year"]) - int(row["birth_year"]) <= 115, row
+
+
 def test_labels_are_entities_and_every_entity_of_its_own_is_in_use() -> None:
     held = {
         (kind, cell) for row in PEOPLE for column, (_, kind) in COLUMNS.items() if kind for cell in cells(row, column)

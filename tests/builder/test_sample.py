@@ -17,7 +17,7 @@ from benchmarks.sample_checks import TABLES
 from seesaw_cf.builder_scripts.dataset import CONFIGS
 from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.records import groups, sample, table_to_cases
+from seesaw_cf.records import groups, sample
 from seesaw_cf.records.relations import RELATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,13 +100,6 @@ def test_an_unknown_config_is_named_with_near_ones() -> None:
         sample.load("cross_subjects")
 
 
-@pytest.mark.slow
-def test_cases_can_be_read_back_as_cases() -> None:
-    for name in ("cross_subject", "cross_property"):
-        (path,) = (sample.path() / "data" / name).glob("*.parquet")
-        assert len(table_to_cases(pq.read_table(path))) >= 120
-
-
 def test_packaged_tables_hold_the_samples_entities() -> None:
     for row in read_tsv(FOLDER / "entities.tsv"):
         if row["kind"] in TABLES:
@@ -123,15 +116,6 @@ def test_the_samples_own_view_of_groups_and_areas_agrees_with_the_tables() -> No
         if row["kind"] == "country":
             continents = groups.values(groups.table("countries")[id]["continent"])
             assert row["continent"] in continents or (row["label"], continents) == ("statelessness", ())
-
-
-def test_demographics_count_each_reported_group() -> None:
-    rows = pq.read_table(next((sample.path() / "data" / "demographics").glob("*.parquet"))).to_pylist()
-    assert len({row["id"] for row in rows}) == len(rows) >= 2300
-    for axis in groups.AXES:
-        for group in groups.members(axis):
-            assert sum(group in row[axis] for row in rows) >= 60, (axis, group)
-    assert all(row["provenance"] for row in rows)
 
 
 def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> None:

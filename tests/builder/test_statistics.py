@@ -17,13 +17,10 @@ from jinja2 import Template
 
 from seesaw_cf.builder_scripts.card import (
     CARD,
-    COLUMNS,
     card_texts,
     columns_section,
-    published_card,
-    type_name,
 )
-from seesaw_cf.builder_scripts.dataset import size_category, write_cases, write_rows
+from seesaw_cf.builder_scripts.dataset import write_cases
 from seesaw_cf.builder_scripts.jobs import SAMPLE_OPTIONS
 from seesaw_cf.builder_scripts.people import Facts
 from seesaw_cf.builder_scripts.sources import Source
@@ -31,7 +28,6 @@ from seesaw_cf.builder_scripts.statistics import Statistics, attributes, example
 from seesaw_cf.builder_scripts.tables import CANDIDATES, DEMOGRAPHICS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups, read_cases, sample
-from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
 REQUEST = EditRequest("{} is a citizen of", "Ann", "P27", Entity("Q17", "Japan"), Entity("Q30", "USA"))
@@ -141,45 +137,12 @@ def test_a_table_stays_a_rectangle_whatever_is_in_its_cells(rows: list[list[str]
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
 
 
-def test_numbers_are_grouped_and_aligned_right() -> None:
-    assert markdown(["a", "b"], [["x", 1234567]]) == "| a | b |\n| --- | ---: |\n| x | 1,234,567 |"
-
-
-@pytest.mark.parametrize(
-    ("rows", "word"),
-    [
-        (0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K"),
-        (99_999, "10K<n<100K"), (100_000, "100K<n<1M"), (999_999, "100K<n<1M"), (1_000_000, "1M<n<10M"),
-        (10_000_000, "10M<n<100M"),
-    ],
-)  # fmt: skip
-def test_the_hubs_word_for_a_size(rows: int, word: str) -> None:
-    assert size_category(rows) == word
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (pa.string(), "text"), (pa.int64(), "number"), (pa.float64(), "number"), (pa.bool_(), "yes or no"),
-        (pa.list_(pa.string()), "list of text"), (pa.struct([("a", pa.string())]), "record"),
-        (pa.list_(pa.struct([("record", pa.string())])), "list of records"),
-    ],
-)  # fmt: skip
-def test_types_have_short_names(kind: pa.DataType, name: str) -> None:
-    assert type_name(kind) == name
-
-
 def test_configs_with_the_same_columns_share_one_table() -> None:
     section = columns_section({"candidates": CANDIDATES, "demographics": DEMOGRAPHICS})
     assert section.count("| Column | Type | Meaning |") == 2
     both = columns_section(dict.fromkeys(("coupled_counterfact", "coupled_zsre"), pa.schema([("links", pa.int32())])))
     assert both.startswith("`coupled_counterfact`, `coupled_zsre`\n\n| Column |")
     assert both.count("| `links` | number |") == 1
-
-
-def test_every_described_column_exists() -> None:
-    for name, schema in (("candidates", CANDIDATES), ("demographics", DEMOGRAPHICS)):
-        assert set(COLUMNS[name]) == set(schema.names)
 
 
 def test_examples_are_the_first_four_values_of_each_relation() -> None:
@@ -266,15 +229,6 @@ def test_the_card_is_made_again_from_the_files_alone(embedded: dict[str, pa.Tabl
     assert f"INTRO {embedded['demographics'].num_rows:,}" in body
 
 
-def test_every_value_and_person_says_where_it_is_from(embedded: dict[str, pa.Table]) -> None:
-    for row in embedded["candidates"].to_pylist():
-        assert row["provenance"].strip(), row
-        assert row["relation_id"] in RELATIONS
-    for row in embedded["demographics"].to_pylist():
-        assert row["provenance"], row["label"]
-        assert all(text.strip() for text in row["provenance"])
-
-
 def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embedded: dict[str, pa.Table]) -> None:
     people = {row["id"]: row for row in embedded["demographics"].to_pylist()}
     for name in ("cross_subject", "cross_property"):
@@ -305,13 +259,6 @@ def test_every_open_ended_prompt_belongs_to_its_case(embedded: dict[str, pa.Tabl
     assert listed == {key: list(case.generation_prompts) for key, case in cases.items()}
 
 
-def test_the_hubs_card_names_repository_and_version() -> None:
-    text = published_card((sample.path() / "README.md").read_text(encoding="utf-8"), "org/name", "1.2.3")
-    assert 'load_dataset("org/name", "cross_subject", split="test", revision="v1.2.3")' in text
-    assert 'load_dataset("seesaw_cf"' not in text
-    assert published_card(text, "org/name", "1.2.3") == text
-
-
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 5), st.integers(1, 4))
@@ -338,8 +285,3 @@ def test_more_or_fewer_cases_than_promised_are_refused(tmp_path: Path, made: int
     cases = (replace(CASE, case_id=number) for number in range(made))
     with pytest.raises(RecordError, match=rf"config 'c': {made} cases were made, expected {promised}"):
         write_cases(tmp_path, "c", cases, promised)
-
-
-def test_rows_of_no_tables_are_an_empty_file_with_columns(tmp_path: Path) -> None:
-    write_rows(tmp_path, "c", [], CANDIDATES)
-    assert pq.read_table(tmp_path / "data" / "c").schema.equals(CANDIDATES)

@@ -15,7 +15,6 @@ from seesaw_cf.builder_scripts.jobs import SAMPLE_OPTIONS, BuildJob
 from seesaw_cf.records import groups, load_cases, sample
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.texts.records import read_records
 from tests.builder.embedded import check_embedded
 
 DATA = sample.path()
@@ -55,25 +54,3 @@ def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None
     counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
     assert {tag: counts[tag] for tag in (*groups.RACES, *groups.REGIONS) if counts[tag] < 60} == {}
     assert all(row["provenance"] for row in rows)
-
-
-def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
-    rows = pq.read_table(DATA / "data" / "coupled_counterfact" / NAME).to_pylist()
-    links = read_tsv(FOLDER / "links.tsv")
-    linked = {frozenset((row["name"], row["other"])) for row in links}
-    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 12)
-    held = {row["id"]: row for row in pq.read_table(DATA / "data" / "demographics").to_pylist()}
-    names = {row["label"]: row for row in held.values()}
-    for row in rows:
-        assert frozenset(row[side]["entity"]["str"] for side in ("subject_entity", "related_entity")) in linked
-        assert row["neighborhood_prompts"], row["requested_rewrite"]
-        assert not any(row["requested_rewrite"]["subject"] in prompt for prompt in row["neighborhood_prompts"])
-    birth = [row for row in rows if row["requested_rewrite"]["relation_id"] == "P19"]
-    for row in birth:
-        near = [names[prompt.removesuffix(" was born in")] for prompt in row["neighborhood_prompts"]]
-        assert all([value["id"] for value in person["birth_place"]] == [row["truth"]["id"]] for person in near)
-
-
-def test_it_is_loaded_by_name_and_is_small() -> None:
-    assert len(sample.load("open_ended")) == len(read_records("sample", ["open_ended"])["open_ended"])
-    assert sum(path.stat().st_size for path in (DATA / "data").rglob("*") if path.is_file()) < 3_000_000

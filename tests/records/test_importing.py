@@ -102,12 +102,6 @@ def test_importing_again_gives_the_same_bytes_and_never_over_a_folder(released: 
         import_files(released, tmp_path / "one")
 
 
-def test_an_empty_folder_is_filled(released: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    import_files(released, tmp_path / "out")
-    assert (tmp_path / "out" / "README.md").exists()
-
-
 def test_a_damaged_file_leaves_nothing(released: Path, tmp_path: Path) -> None:
     (released / "seesaw_cf_P27_eff.json").write_text('[{"case_id": 1, ')
     with pytest.raises(RecordError, match=r"seesaw_cf_P27_eff\.json: not whole JSON"):
@@ -166,18 +160,7 @@ def test_a_locked_folder_is_named(locked: Path) -> None:
         import_files(locked / "x.json", "out")
 
 
-def test_a_locked_folder_cannot_be_written(released: Path, tmp_path: Path, locked: Path) -> None:
-    with pytest.raises(StorageError, match="no right to look into its folder"):
-        import_files(released, locked / "out")
-
-
 def test_a_loop_of_links_cannot_be_written(released: Path, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(StorageError, match=r"could not write .*loop"):
         import_files(released, tmp_path / "loop" / "out")
-
-
-def test_sources_are_read_from_a_generator(released: Path, tmp_path: Path) -> None:
-    files = sorted(released.glob("seesaw_cf_*.json"))
-    whole, once = import_files(files, tmp_path / "a"), import_files(iter(files), tmp_path / "b")
-    assert once.files == whole.files

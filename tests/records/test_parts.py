@@ -23,14 +23,9 @@ from seesaw_cf.records.checks import (
     check_unique,
     entity,
     known_relation,
-    names,
     past_everywhere,
-    short,
-    text,
-    texts,
-    texts_or_nulls,
 )
-from seesaw_cf.records.importing import ImportSummary, summarise
+from seesaw_cf.records.importing import summarise
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
 from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
 from seesaw_cf.records.sample import path
@@ -128,35 +123,6 @@ def test_every_use_of_a_relation_has_templates(id: str) -> None:
         relation("citizen")
 
 
-def test_long_values_are_cut_in_messages() -> None:
-    assert short("x" * 118) == repr("x" * 118)
-    cut = short("x" * 119)
-    assert cut == "'" + "x" * 99 + "... (str, 121 characters)"
-    assert short(None) == "None"
-    assert names([]) == "none"
-    assert names(["a", 'b"']) == "'a', 'b\"'"
-
-
-@pytest.mark.parametrize("value", ["", " ", "\u2003\n", None, 5, ["a"]])
-def test_what_is_no_text_is_refused_with_its_place(value: object) -> None:
-    with pytest.raises(RecordError, match=r"^here is .*, expected text\. Fill it in or drop the record\.$"):
-        text(value, "here")
-    with pytest.raises(RecordError, match=r"^here\[1\] is .*, expected text"):
-        texts(["a", value], "here")
-
-
-def test_lists_of_texts_may_have_nulls_only_where_that_is_said() -> None:
-    assert texts([], "here") == texts_or_nulls([], "here") == ()
-    assert texts_or_nulls(["a", None], "here") == ("a", None)
-    with pytest.raises(RecordError, match=r"here\[0\] is None, expected text"):
-        texts([None], "here")
-    with pytest.raises(RecordError, match=r"here\[1\] is '', expected text"):
-        texts_or_nulls([None, ""], "here")
-    for value in (None, "text", ("a",), {"a": 1}):
-        with pytest.raises(RecordError, match=r"^here is .*, expected a list of texts"):
-            texts(value, "here")
-
-
 def test_entities_need_a_name_and_may_lack_an_identifier() -> None:
     assert entity({"str": "Japan"}, "here") == entity({"str": "Japan", "id": None}, "here") == Entity(None, "Japan")
     assert entity({"str": "Japan", "id": "Q17"}, "here") == Entity("Q17", "Japan")
@@ -238,19 +204,6 @@ def test_people_are_told_apart_by_identifier_then_by_name() -> None:
     rows = tuple(AttributePrompt("x", person) for person in people)
     case = dataclasses.replace(parse_record(samples.SEESAW), attribute_prompts=rows)
     assert summarise("s", "h", [case]).numbers["test subjects"] == (3,)
-
-
-def test_the_markdown_of_several_files_is_a_rectangle_in_the_order_of_the_import() -> None:
-    flagged = flag_cases([parse_record(samples.SEESAW | {"attribute_aux_ent": ["Q1", "Q2"]})])
-    files = {
-        name: summarise(name, "h", cases)
-        for name, cases in (("b", flagged), ("a", [parse_record(samples.ZSRE)]))
-    }  # fmt: skip
-    lines = ImportSummary(Path("out"), files).to_markdown().splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "b", "a"]
-    (row,) = (line for line in lines if "qid_name" in line)
-    assert [cell.strip() for cell in row.split("|")[1:-1]] == ["flag qid_name (prompts)", "2", "0"]
 
 
 def test_a_content_hash_is_of_names_and_bytes_and_their_borders(tmp_path: Path) -> None:
