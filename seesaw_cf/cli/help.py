@@ -29,7 +29,7 @@ nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
 `seesaw-cf --help` lists the commands, `seesaw-cf COMMAND --help` its options."""
 
 # Options that a command lists at its end by name: the documentation and `--help -v` explain them.
-RARE = """--block --cache --chat --checkpoints --contact --contents --control-model --control-seeds
+RARE = """--block --cache --checkpoints --contact --contents --control-model --control-seeds
 --corpus-limit --dtype --engine --errors --examples --family --gpus --ignore-damage --include
 --key-env --language --margin-log-odds --max-tokens --memory --min-triples --moments --noise-floor
 --noise-floor-log-odds --open --overwrite --people-per-edit --permutations --pictures --plain

@@ -12,7 +12,6 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.names import EMBEDDED
 
-CHATS = ("auto", "yes", "no")
 KINDS = ("flaws", "survey", "claims", "failures", "writing")
 RATED = ("survey", "claims", "flaws")
 
@@ -57,12 +56,10 @@ class WriteJob:
         data: 'sample', a dataset folder, a file, or a Hub id.
         configs: coupled_*, open_ended, or configs of cases.
         limit: Only so many cases of each config, by `seed`.
-        article: LEME's other prompt, which asks for an article.
         generation: Published settings of sampling.
         samples: Texts for each prompt.
         max_new_tokens: Longest text.
         temperature: Of sampling. 0 takes the likeliest token.
-        chat: Ask through the chat template.
         base_url: OpenAI-compatible server of the model.
         key_env: Environment variable with its key.
         editor_config: JSON file: {"memit": {"layers": [3]}}.
@@ -85,12 +82,10 @@ class WriteJob:
     data: NameOrPath = "sample"
     configs: tuple[str, ...] = ()
     limit: Positive | None = None
-    article: bool = False
     generation: Annotated[str, OneOf(("auto", *GENERATIONS))] = "auto"
     samples: Positive | None = None
     max_new_tokens: Positive | None = None
     temperature: AtLeastZero | None = None
-    chat: Annotated[str, OneOf(CHATS)] = "auto"
     base_url: str = ""
     key_env: str = "OPENAI_API_KEY"
     editor_config: str | Path | Mapping[str, Mapping[str, object]] | None = None
@@ -130,7 +125,6 @@ class RateJob:
         key_env: Environment variable with its key.
         shots: Answered examples shown to judges. The paper: 8.
         examples: Run and answers of people for the examples.
-        tries: Times one question is asked at the most.
         temperature: Of a judge's replies.
         wording: File with other words, such as the papers' own.
         published: Flaws. Judges know the order, as published.
@@ -149,7 +143,6 @@ class RateJob:
     key_env: str = "OPENAI_API_KEY"
     shots: Count = 0
     examples: tuple[Path, ...] = ()
-    tries: Positive = 3
     temperature: AtLeastZero = 0.0
     wording: Path | None = None
     published: bool = False

@@ -80,7 +80,7 @@ def _rater(job: RateJob, name: str, out: Path) -> Rater:
     wording = read_instruments(job.wording).sha256
     return Judge(
         CachedGenerator(generator, out / "cache"), job.shots, examples, frozenset(map(digest, texts)),
-        job.temperature, job.tries, job.seed, wording,
+        job.temperature, seed=job.seed, wording=wording,
     )  # fmt: skip
 
 
@@ -148,7 +148,8 @@ def rate_run(job: RateJob, raters: Sequence[Rater], out: Path) -> str:
                 tables["annotations"].append(rows)
                 _write_facts(out, rater)
             tables["calls"].append(calls)
-    return "\n".join(_write(out / f"{name}.parquet", parts, _SCHEMAS[name]) for name, parts in tables.items() if parts)
+    filled = {name: parts for name, parts in tables.items() if any(part.num_rows for part in parts)}
+    return "\n".join(_write(out / f"{name}.parquet", parts, _SCHEMAS[name]) for name, parts in filled.items())
 
 
 def _write_facts(out: Path, rater: Rater) -> None:

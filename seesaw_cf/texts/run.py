@@ -61,7 +61,7 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     job = replace(job, editors=planned(job.editors), configs=job.configs or usual_configs(job.data))
-    texts, writer = job.texts(), OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
+    texts, writer = job.texts(), OpenAIGenerator(job.base_url, job.model, job.key_env, chat=True)
     for name in job.editors:
         load_editor(split_control(name)[0] or name)
         if job.base_url and name != "ike":
@@ -133,7 +133,7 @@ def cases_of_job(
     for rows in everything.values():
         config_cases = (
             open_ended_cases(rows) if rows and "use" in rows[0]
-            else coupled_cases(rows, "article" if job.article else "essay", lead=lead)
+            else coupled_cases(rows, lead=lead)
         )  # fmt: skip
         if job.limit is not None and job.limit < len(config_cases):
             chosen = sorted(np.random.default_rng(job.seed).permutation(len(config_cases))[: job.limit])
@@ -155,7 +155,7 @@ def _local_writer(job: WriteJob, spare: Sequence[Case], prompts: Sequence[str]) 
     model, tokenizer = load_model(
         job.model, device=job.device, dtype=job.dtype, revision=job.revision, trust_remote_code=job.trust_remote_code
     )
-    chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
+    chat = bool(tokenizer.chat_template)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
@@ -183,7 +183,7 @@ def _manifest(
 ) -> RunManifest:
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
     written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
-    written |= {"wording": "article" if job.article else "essay", "block": job.block}
+    written |= {"wording": "essay", "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
         editors=cast(JsonObject, model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),

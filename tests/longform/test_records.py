@@ -160,7 +160,6 @@ def test_the_published_settings() -> None:
     [
         *(({name: 0}, f"{name} is 0, expected a whole number of at least 1") for name in ("limit", "block", "samples")),
         ({"generation": "leem"}, "'leem'. Did you mean 'leme'"),
-        ({"chat": "maybe"}, "'maybe'"),
         ({"seed": -1}, "seed is -1"),
         ({"temperature": float("nan")}, "temperature is nan"),
     ],

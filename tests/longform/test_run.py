@@ -206,8 +206,6 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "tiny",
             "--base-url",
             server.url,
-            "--tries",
-            "1",
             "--limit",
             "2",
         ]
