@@ -32,18 +32,17 @@ class CompareSettings:
     """What is declared before two logs are compared.
 
     Attributes:
-        groups: Field of items with the names of groups, such as gender, beside those of known benchmarks. Repeatable.
-        clusters: Field that names what items share, such as passage. Two cross (default: of known benchmarks).
-        mapping: CSV or Parquet with a column item, and groups or clusters in others.
-        metrics: Metric to test (default: the first of a task with values from -1 to 1). Repeatable.
-        margin: Smaller changes of scores, values from -1 to 1, do not matter.
-        margin_log_odds: The same of log-probabilities, nats, and of other values.
-        alpha: Level, for each of three families: scores, log-probabilities, groups.
-        permutations: Flips of clusters, for p and correction. 0: Holm over p of t.
+        groups: Field of items with the names of groups, such as gender.
+        clusters: Field that names what items share, such as passage.
+        mapping: CSV or Parquet with a column item, and more fields.
+        metrics: Metric to test (default: a task's first share).
+        margin: Smaller changes of scores do not matter.
+        margin_log_odds: The same of log-probabilities (nats) and other values.
+        alpha: Level of each family of tests.
+        permutations: Flips of clusters, for p; 0: Holm over p of t.
         seed: Seed of the flips.
-        allow: Difference of logs that is not refused: version, shots, seeds, template, generation, arguments, epochs,
-            content or cut. Repeatable.
-        errors: How items with an error or without a score count: left-out, or wrong, as 0 of what is at most 1.
+        allow: Difference of the logs that is not refused.
+        errors: Items with an error or without a score, or 0 each.
     """
 
     groups: tuple[str, ...] = ()

@@ -196,6 +196,7 @@ def svg(figure: Figure, about: str) -> str:
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"font: ((?:[a-z0-9]+ )*[\d.]+px) [^;\"]*", r"font: \1 sans-serif", text)
+    text = re.sub(r"font-size: ([\d.]+px); font-family: [^;\"]*", r"font: \1 sans-serif", text)
     # Ids of clips and markers depend on the last digits of the layout.
     names = dict.fromkeys(re.findall(r'id="([mp][0-9a-f]{10})"', text))
     first = sha256(about.encode()).hexdigest()[:6]
@@ -204,7 +205,7 @@ def svg(figure: Figure, about: str) -> str:
     letters = [float(size) for size in re.findall(r"([\d.]+)px sans-serif", text)]
     width = 72 * float(figure.get_figwidth())  # in the units of the picture, points
     least = width * _LEAST_PIXELS / min(letters, default=_LEAST_PIXELS)
-    fit = f"width: 100%; max-width: {1.4 * width:.0f}px; min-width: {least:.0f}px; height: auto"
+    fit = f"width: 100%; max-width: {1.4 * width:.0f}px; min-width: {least + 1:.0f}px; height: auto"
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" style="{fit}" ', 1)
 
 
