@@ -318,19 +318,22 @@ def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("left", [1, 10])
-def test_killed_and_resumed_training_gives_the_same_bytes(left: int, tmp_path: Path) -> None:
-    """Killed in the last of its passes through the model, and ten before."""
+@pytest.mark.parametrize("left", [1, 3])
+def test_killed_and_resumed_training_gives_the_same_bytes(
+    left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the last of its losses, and two before."""
     model = tiny_model("llama")
     passes: list[int] = []
     last: list[int] = []
 
-    def dies(*_: Any) -> None:
+    def dies(*args: Any, **options: Any) -> Any:
         passes.append(1)
         if len(passes) in last:
             raise KeyboardInterrupt
+        return capture(*args, **options)
 
-    model.register_forward_pre_hook(dies)
+    monkeypatch.setattr("seesaw_cf.editors.mend.training.capture", dies)  # a hook would be part of the model's identity
     whole = train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path / "a")
     last.append(2 * len(passes) - left)
     with pytest.raises(KeyboardInterrupt):
