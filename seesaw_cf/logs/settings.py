@@ -42,7 +42,7 @@ class CompareSettings:
         permutations: Flips of clusters, for p; 0: Holm over p of t.
         seed: Seed of the flips.
         allow: Difference of the logs that is not refused.
-        errors: Items with an error or without a score, or 0 each.
+        errors: How items without a score count: not, or as 0.
     """
 
     groups: tuple[str, ...] = ()
