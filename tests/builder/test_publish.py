@@ -68,10 +68,8 @@ def test_two_versions_load_by_name_revision_stream_and_path(hub: Hub, tmp_path: 
     two = folder(tmp_path / "two", "1.1.0", ["Ada", "Bea", "Cyd"])
     broken = "import sys\nfrom huggingface_hub import HfApi\nHfApi.create_tag = lambda *_, **__: sys.exit(9)\n"
     assert call(hub, broken + PUSH, str(one), "org/seesaw_cf")[0] == 9
-    commits = len(hub.repo("dataset", "org/seesaw_cf").commits)
     code, text = push(hub, one)
-    assert code == 0, text
-    assert len(hub.repo("dataset", "org/seesaw_cf").commits) == commits, "the same again changes nothing"
+    assert code == 0, text  # a publication that ended before its tag goes on
     assert push(hub, two)[0] == 0
     code, text = push(hub, folder(tmp_path / "again", "1.1.0", ["Eve"]))
     assert code == 1

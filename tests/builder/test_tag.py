@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -337,14 +338,11 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
     for url in serve(tmp_path / "server", world):
         assert tag(files, url)[0] == 0
     configs = [word for pair in ("P27_P101", "P21_P101", "P19_P101") for word in ("--config", pair)]
-    words = ["run", "--model", "seesaw-tiny", "--editor", "ft", *configs, "--quiet", "--data", str(tmp_path / "tagged")]
-    capsys.readouterr()
-    assert main([*words, "--out", str(tmp_path / "run"), "--full"]) == 0
-    shown = capsys.readouterr().out
-    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
-    assert "OTHER PROPERTIES" in shown
-    plain = " ".join(shown.split())
-    assert plain.count("The records lack something") == plain.count("white space at an end") == 1
+    words = ["audit", "seesaw-tiny", "--editor", "ft", "--control", "none", *configs, "--quiet"]
+    assert main([*words, "--data", str(tmp_path / "tagged"), "--out", str(tmp_path / "run")]) == 0
+    tables = tmp_path / "run" / "report" / "tables"
+    assert set(pd.read_csv(tables / "groups.csv")["axis"]) >= {"gender", "race", "region"}
+    assert set(pd.read_csv(tables / "other_facts.csv")["asked"]) == {"all", "P101"}
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     (note,) = manifest["notes"]
     assert note.startswith("2 of 4,348 prompts with an answer have white space")
