@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -31,6 +32,7 @@ PICTURES: Sequence[tuple[str, str, str, str, Sequence[str]]] = (
     ("short_by_kind", "Short form by kind of edit (LEME Figure 7)", "difference from the other edits", "reference",
      ("dataset", "asked")),
 )  # fmt: skip
+_TITLE = 22  # letters of a line above a panel
 _LABELS = {"supports": (-0.2, "#15803d"), "neutral": (0.0, CONTROL_COLOUR), "contradicts": (0.2, "#b91c1c")}
 
 
@@ -44,7 +46,7 @@ def figures_of(frame: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
         rows = every[every["what"] == what]
         by = [name for name in columns if rows[name].notna().any()]
         panels = [
-            _panel(own, ", ".join(map(_word, key)), label, across, colours)
+            _panel(own, fill(", ".join(map(_word, key)), _TITLE), label, across, colours)
             for key, own in rows.groupby(by, sort=False)
         ] if by else []  # fmt: skip
         if panels:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import listed, quantity
+from seesaw_cf.base.terminal import cut, listed, quantity
 from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
@@ -34,6 +34,7 @@ _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 _ABOUT = {"subject": "the subject", "related": "a related entity"}
 _LEVEL = 0.05
 _MAX_LINES = 3  # of a property, and of failure modes
+_MAX_NAME = 30  # letters of an editor's name in a table
 _ANSWERS = {"flaws": "change", "ratings": "rating", "annotations": "label", "failures": "present"}
 
 
@@ -252,7 +253,8 @@ def _sections(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[ScreenRow]
         names = sorted(own, key=lambda name: -max(abs(row["value"]) for row in own[name].values()))[:_MAX_LINES]
         shown = {name: cells for name, cells in own.items() if not few or name in names}
         sections[title] = [_line(name, cells, editors, tests) for name, cells in shown.items()]
-    return ["before" if name == BASELINE else f"after {name}" if name != HUMAN else HUMAN for name in editors], sections
+    heads = ["before" if name == BASELINE else name if name == HUMAN else f"after {name}" for name in editors]
+    return [cut(head, _MAX_NAME) for head in heads], sections
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -292,7 +294,7 @@ def _line(
     if decided:
         edited = [editor for editor in cells if editor not in (BASELINE, HUMAN)]
         badge = "MORE" if any(decided.values()) else "LOWER" if worse else "less"
-        badge += f" ({', '.join(decided)})" * (len(decided) < len(edited))
+        badge += f" ({cut(', '.join(decided), _MAX_NAME)})" * (len(decided) < len(edited))
     numbers = [_cell(cells[editor]) if editor in cells else "" for editor in editors]
     detail = f"{first['n']} answers about {first['n_edits']} edits"
     return ScreenRow(name, numbers, badge, ("bad" if worse else "good") if badge else "open", detail)
