@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seesaw_cf.base.errors import RecordError, RunFolderError
 from seesaw_cf.base.fields import OutputFolder, OwnFolder
+from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.parse import Flat
@@ -34,7 +35,7 @@ class Page:
 def audit(
     job: Flat[Job],
     *,
-    out: OwnFolder,
+    out: OwnFolder | None = None,
     workers: Flat[Workers] = Workers(),
     page: Flat[Page] = Page(),
     keep_deltas: bool = False,
@@ -43,12 +44,13 @@ def audit(
     """Run a job, write its report below `out`, and print its first screen.
 
     Args:
-        out: Folder of run and report; an interrupted run continues.
+        out: Of run and report; continued (default: audited/MODEL-NAMES).
         keep_deltas: Save every edit, for ability and share.
         quiet: No progress bars.
     """
     check_model_name(job.model)
     check_configs(job.data, job.asked_configs)
+    out = out or Path("audited") / safe_name("-".join([Path(job.model).name, *job.names, *job.changed_places]))
     if job.has_doses:
         from seesaw_cf.report.dose import write_dose_report
         from seesaw_cf.run.dose import run_dose

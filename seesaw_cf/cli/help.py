@@ -24,7 +24,7 @@ an editing method of your own      seesaw-cf new mine, then check and audit it
 a known editing method             seesaw-cf audit MODEL --editor memit
 two logs of lm_eval or inspect     seesaw-cf compare BASE CHANGED --group gender
 nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
-                                       --limit 8 --out first
+                                       --limit 8
 
 `seesaw-cf --help` lists the commands, `seesaw-cf COMMAND --help` its options."""
 

@@ -16,7 +16,7 @@ def compare(
     changed: tuple[Path, ...],
     /,
     *,
-    out: OutputFolder,
+    out: OutputFolder = Path("compared"),
     settings: Flat[CompareSettings] = CompareSettings(),
     open: bool = False,
 ) -> None:

@@ -85,7 +85,7 @@ AUDIT = ["audit", "m", "--editor", "ft", "--out", "x"]
         ([*AUDIT, "--limit"], "--limit: the value is missing."),
         ([*AUDIT[:2], "n", *AUDIT[2:]], "got 'n', expected options after it or nothing."),
         (["audit", "--out", "x"], "MODEL is missing."),
-        (["audit", "m", "--editor", "ft"], "--out is missing."),
+        (["ability", "run", "--tasks", "x"], "--out is missing."),
         (["compare", "a", "b", "--out", "x", "--margin", "nan"], "--margin is nan, expected a finite number"),
         (["compare", "a", "b", "--out", "x", "--alpha", "1"], "--alpha is 1.0, expected a finite number between 0"),
         (["setup", "--prune", "-1"], "--prune is -1.0, expected a finite number of at least 0."),
