@@ -172,7 +172,7 @@ def main() -> None:
     given = parser.parse_args()
     questions = _questions(given.run)
     manifest = json.loads((given.run / "manifest.json").read_text(encoding="utf-8"))
-    made: dict[str, Any] = {"model": manifest["model"]["id"], "design": manifest["job"]["design"]}
+    made: dict[str, Any] = {"model": manifest["model"]["id"], "design": manifest["job"]["prompts"]}
     made |= {name: int(rows["edit"].nunique()) for name, rows in zip(("edits", "edits_of_facts"), questions)}
     made["invented"] = measured(invented, given.draws)
     for pair in combinations(sorted(questions[0]["editor"].unique()), 2):

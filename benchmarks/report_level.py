@@ -320,7 +320,7 @@ def main() -> None:
     manifest = json.loads((given.run / "manifest.json").read_text(encoding="utf-8"))
     file = RESULTS / "report_level.json"
     whole: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    made = whole.setdefault(manifest["job"]["design"], {})
+    made = whole.setdefault(manifest["job"]["prompts"], {})
     made |= {"model": manifest["model"]["id"], "editor": given.editor, "edits": int(own["case_id"].nunique())}
     made |= {"people": int(own["person"].nunique()), "prompts": len(own)}
     for part in given.part or [*NULLS, "power", "speed"]:

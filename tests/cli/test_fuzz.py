@@ -35,6 +35,14 @@ VALID = {
     "tasks": "empty.json",
     "base": "log.csv",
     "changed": "log.csv",
+    "edited": "run",
+    "records": "records.json",
+    "sources": "sample",
+    "kind": "flaws",
+    "results": "empty.json",
+    "key": "key.json",
+    "data": "empty.json",
+    "encoder": "empty",
 }
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
