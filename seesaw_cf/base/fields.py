@@ -77,7 +77,6 @@ class Role(Enum):
     """What a path is for; a plain `Path` is read. The command line checks outputs by it."""
 
     READ = "is read where there is a file or folder of that name"
-    FILE = "a file to write"
     FOLDER = "a folder for results: no run, study or dataset, nor in one"
     OWN = "a folder that is made whole or claimed by its manifest"
 
@@ -92,7 +91,6 @@ AtLeastZero = Annotated[float, Range(0)]
 Share = Annotated[float, Range(0, 1)]
 Inside = Annotated[float, Range(0, 1, ends=False)]
 NameOrPath = Annotated[str, Role.READ]
-OutputFile = Annotated[Path, Role.FILE]
 OutputFolder = Annotated[Path, Role.FOLDER]
 OwnFolder = Annotated[Path, Role.OWN]
 

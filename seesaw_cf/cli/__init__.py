@@ -41,8 +41,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "texts train": ("texts:train", "a classifier of claims or a rater, measured on unseen samples"),
         "people export": ("texts:export", "tasks for people, in Label Studio or a spreadsheet"),
         "people import": ("texts:import_answers", "what people answered, as the tables that judges write"),
-        "graph run": ("graph:run", "a stereotype graph drawn out of a model, edited or not, with its report"),
-        "graph compare": ("graph:compare", "what an edit changed in it, identity by identity, against controls"),
+        "graph run": ("texts:crawl", "a stereotype graph drawn out of a model, edited or not, with its report"),
+        "graph compare": ("texts:compare_crawls", "what an edit changed in it, identity by identity, against controls"),
     },
     "An editor of your own": {
         "new": ("tools:new", "files of an editor to start from, with its test"),
@@ -55,7 +55,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Share and set up": {
         "share": ("share:share", "an edit, a report or second moments onto the Hub, with a card"),
         "setup": ("tools:setup", "make load_dataset and evaluate.load find seesaw_cf from anywhere"),
-        "list": ("listing:list_names", "editors, models, configs, relations, groups and metrics"),
+        "list": ("tools:list_names", "editors, models, configs, relations, groups and metrics"),
     },
 }
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
@@ -118,7 +118,7 @@ def _run(words: list[str]) -> None:
     logging.getLogger("seesaw_cf").setLevel(logging.INFO if everywhere & {"-v", "--verbose"} else logging.NOTSET)
     silent = bool(bound.arguments.get("quiet"))
     begins = "" if silent else f"seesaw-cf {name}: loading libraries and data ...\n"
-    read = check_paths(given(function, bound), f"seesaw-cf {name}")
+    read = check_paths(given(function, bound))
     with quiet(silent), reading(read), say_when_waiting(lambda: begins, FIRST_LINE, sys.stderr.write):
         function(*bound.args, **bound.kwargs)
 

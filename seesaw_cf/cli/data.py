@@ -14,7 +14,6 @@ def build(
     out: OwnFolder,
     asking: Flat[Asking] = Asking(),
     push: str = "",
-    private: bool = False,
     quiet: bool = False,
 ) -> None:
     """Make a dataset folder, and publish it.
@@ -22,12 +21,11 @@ def build(
     Args:
         out: Dataset folder to make.
         push: Publish it as ORG/NAME on the Hub.
-        private: Make a new repository private.
         quiet: No progress bars.
     """
     from seesaw_cf.builder_scripts.build import run_build
 
-    say(run_build(job, out, asking, push=push, private=private))
+    say(run_build(job, out, asking, push=push))
 
 
 def tag(job: Flat[TagJob], *, out: OwnFolder, asking: Flat[Asking] = Asking(), quiet: bool = False) -> None:

@@ -30,10 +30,7 @@ _KNOWN: dict[str, dict[str, str]] = {
     "requests": {"RequestException": _ADDRESS},
     "safetensors": {"SafetensorError": "The file of weights is damaged or cut off: take it again."},
     "pyarrow": {"ArrowException": "The table is damaged or was made by something else: make it again."},
-    "torch": {
-        "OutOfMemoryError": "Give less at once (--max-tokens, --block, --memory, --rows), a smaller --dtype or another "
-        "--device."
-    },
+    "torch": {"OutOfMemoryError": "Give less at once (--memory, --block), a smaller --dtype or another --device."},
 }
 
 _PLACE = "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie."

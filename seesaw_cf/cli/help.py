@@ -139,8 +139,6 @@ def _takes(hint: Any) -> str:
     choices = next((mark.names for mark in marks if isinstance(mark, OneOf)), ())
     if choices and len("|".join(choices)) <= 16:
         return "|".join(choices)
-    if Role.FILE in marks:
-        return "FILE"
     if Role.FOLDER in marks or Role.OWN in marks:
         return "DIR"
     inner = _plain(hint)

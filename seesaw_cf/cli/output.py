@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.base.errors import StorageError
 
@@ -45,18 +43,6 @@ def say_left_out(left_out: Mapping[str, int]) -> None:
         say(f"left out: {count}: {reason}")
 
 
-def write_json(file: Path, value: object) -> None:
-    """Write numbers and tables as JSON, without NaN.
-
-    Raises:
-        StorageError: See `seesaw_cf.base.files.write_text`.
-    """
-    from seesaw_cf.base.files import write_text
-    from seesaw_cf.stats.plain import json_text
-
-    write_text(file, json_text(value))
-
-
 def finish() -> None:
     """Hand on what was written to stdout, so that a failure is seen here and not at the end of the process.
 
@@ -78,19 +64,3 @@ def _not_written(error: OSError) -> OSError:
     return StorageError(
         f"the output cannot be written: {error.strerror or error}. Free some space, or send it somewhere else."
     )
-
-
-def show(args: argparse.Namespace, file: Path) -> None:
-    """Open a page when `--open` asks for it."""
-    if args.open:
-        open_page(file)
-
-
-def write_numbers(args: argparse.Namespace, numbers: dict[str, Any]) -> None:
-    """Write what `--json FILE` asks for, with the command's name, by which it knows its file again.
-
-    Raises:
-        StorageError: See `write_json`.
-    """
-    if args.json is not None:
-        write_json(args.json, {"made_by": f"seesaw-cf {args.command} {args.action}", **numbers})

@@ -31,6 +31,9 @@ Flat = Annotated[T, Parameter(name="*")]
 # Fields that hold several; the option has one name.
 _PLURALS = {"editors", "controls", "control_models", "configs", "groups", "clusters", "metrics", "doses"}
 _PLURALS |= {"pairs", "cells", "sources", "judges", "effects", "measures", "tests", "runs", "lists", "raters"}
+# Fields that are set from Python or YAML alone.
+_NO_OPTIONS = "chat|errors|family|max_tokens|noise_floor|noise_floor_log_odds|prompts_per_person|ray_address|scorer"
+_NO_OPTIONS += "|topics|tries"
 _WHOLE = re.compile(r"\s*[+-]?\d{1,40}\s*")
 
 
@@ -66,7 +69,7 @@ def option_name(name: str) -> str:
 def arguments(function: Callable[..., None]) -> list[Argument]:
     """Return what cyclopts knows of each option of a command, in order; settings themselves are left out."""
     found = _app("", function).assemble_argument_collection(parse_docstring=True)
-    return [one for one in found if not one.children]
+    return [one for one in found if one.parse and not one.children]
 
 
 def bind(name: str, function: Callable[..., None], words: Sequence[str]) -> inspect.BoundArguments:
@@ -77,7 +80,7 @@ def bind(name: str, function: Callable[..., None], words: Sequence[str]) -> insp
         SeesawError: What the settings refuse.
     """
     app = _app(name, function)
-    known = [word for one in app.assemble_argument_collection() for word in one.names if not one.children]
+    known = [word for one in app.assemble_argument_collection() for word in one.names if one.parse and not one.children]
     _check_options(words, known)
     try:
         _, bound, _ = app.parse_args(list(words), print_error=False, exit_on_error=False)
@@ -112,6 +115,7 @@ def _app(name: str, function: Callable[..., None]) -> App:
         consume_multiple=True,
         allow_repeating=True,
         converter=_convert,
+        parse=re.compile(rf"^(?!(?:{_NO_OPTIONS})$)"),
         name_transform=option_name,
     )
     return App(

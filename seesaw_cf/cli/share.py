@@ -21,7 +21,6 @@ class Place:
         repo: Repository to make on the Hub, of an edit or of second moments.
         space: Static Space to make, of the page of a report. Private without --public.
         base_model: Hub name of the unedited model, when a folder was used.
-        private: Make a private repository.
         public: Make a public one.
         overwrite: Replace what the repository holds.
     """
@@ -29,7 +28,6 @@ class Place:
     repo: str | None = None
     space: str | None = None
     base_model: str | None = None
-    private: bool = False
     public: bool = False
     overwrite: bool = False
 
@@ -42,16 +40,14 @@ class Edit:
         form: Delta: small. adapter: LoRA, for peft. checkpoint: the whole model.
         editor: Which editor of the run; with --moments whose layers.
         unit: Which edit: the name of its folder below RUN/deltas/EDITOR.
-        rank: Rank of an adapter (default: the largest of its updates).
     """
 
     form: Annotated[str, OneOf(("delta", "adapter", "checkpoint"))] = "delta"
     editor: str | None = None
     unit: str | None = None
-    rank: Positive | None = None
 
     def __post_init__(self) -> None:
-        """Refuse another form and a rank below 1."""
+        """Refuse another form."""
         field_types(self)
 
 
@@ -103,10 +99,9 @@ def share(
         say(share_page(Path(run), place.space, public=place.public, overwrite=place.overwrite))
         return
     if place.public:
-        raise RecordError("share: --public is for --space. A repository is as your account says, or --private.")
-    options = ShareOptions(base_model=place.base_model, editor=edit.editor, unit=edit.unit, rank=edit.rank)
-    private = place.private or None
-    say(share_edit(Path(run), str(place.repo), edit.form, options, private=private, overwrite=place.overwrite))
+        raise RecordError("share: --public is for --space. A repository is as your account says, expected without it.")
+    options = ShareOptions(base_model=place.base_model, editor=edit.editor, unit=edit.unit)
+    say(share_edit(Path(run), str(place.repo), edit.form, options, overwrite=place.overwrite))
 
 
 def _moments(model_name: str, place: Place, edit: Edit, asked: Moments) -> None:

@@ -1,14 +1,21 @@
-"""`seesaw-cf texts` and `people`: what edited models write, who rates it, and the tables of the papers."""
+"""`seesaw-cf texts`, `people` and `graph`: what edited models write, who rates it, and the tables of the papers."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.fields import NameOrPath, OutputFolder, OwnFolder
 from seesaw_cf.cli.output import open_page, say, say_left_out
 from seesaw_cf.cli.parse import Flat
+from seesaw_cf.texts.graph.settings import CompareJob, GraphJob
 from seesaw_cf.texts.job import ExportJob, RateJob, TrainJob, WriteJob
+
+WARNING = """\
+WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is
+offensive in places, can be upsetting, and is not true of anybody. Do not use it to judge people.
+"""
 
 
 def write(
@@ -46,7 +53,6 @@ def report(
     *,
     out: OutputFolder | None = None,
     people: tuple[Path, ...] = (),
-    released: tuple[Path, ...] = (),
     judges: tuple[str, ...] = (),
     scores: Path | None = None,
     measures: tuple[NameOrPath, ...] = (),
@@ -59,8 +65,7 @@ def report(
     Args:
         run: Folder that `texts write --out` wrote.
         out: Folder of the report (default: RUN/report).
-        people: Answers of people and judges: folders, tables.
-        released: CSV files as the papers' authors released.
+        people: Answers of people and judges: folders, tables, or the authors' released CSV.
         judges: Which raters of flaws are models.
         scores: Run of seesaw-cf audit, same edits: short form.
         measures: nli:MODEL, bertscore:ENCODER, perplexity:MODEL.
@@ -70,10 +75,10 @@ def report(
     """
     from seesaw_cf.texts.report.write import report_people, report_run
 
-    answers = [*people, *released]
+    answers = [*people]
     folder = out or (run / "report" if run is not None else None)
     if folder is None or (run is None and not answers):
-        raise RecordError("texts report: give RUN, or --people DIR or --released FILE with --out DIR, or both.")
+        raise RecordError("texts report: give RUN, or --people FILE with --out DIR, or both.")
     if run is not None:
         extras = {"scores": scores, "references": references}
         say(report_run(run, folder, measures=measures, pictures=pictures, **extras))
@@ -123,3 +128,31 @@ def import_answers(results: Path, /, *, key: Path, out: OutputFolder, rater: str
     from seesaw_cf.texts.people import write_people
 
     say(write_people(results, key, out, rater, overwrite=overwrite))
+
+
+def crawl(job: Flat[GraphJob], *, out: OwnFolder, acknowledge_content: bool = False, quiet: bool = False) -> None:
+    """Crawl a model, score it, write the report below `out` and print its first screen.
+
+    Args:
+        out: Crawl folder; an interrupted crawl continues.
+        acknowledge_content: The warning has been read.
+        quiet: No progress bars.
+    """
+    sys.stderr.write(WARNING)
+    if not acknowledge_content:
+        raise SeesawError("give --acknowledge-content when you have read the warning above.")
+    from seesaw_cf.texts.graph.run import run_graph
+
+    say(run_graph(job, out, progress=not quiet))
+
+
+def compare_crawls(job: Flat[CompareJob], *, out: OutputFolder | None = None) -> None:
+    """Print what an edit changed, identity by identity, against controls.
+
+    Args:
+        out: Folder of the report; it is only printed without.
+    """
+    sys.stderr.write(WARNING)
+    from seesaw_cf.texts.graph.run import compare_graphs
+
+    say(compare_graphs(job, out))

@@ -1,23 +1,29 @@
-"""`seesaw-cf new` and `check`, for an editor of your own, and `setup`."""
+"""`seesaw-cf new` and `check`, for an editor of your own, `setup`, and `list`: what there is to choose from."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import keyword
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.fields import AtLeastZero, NameOrPath, OwnFolder, Positive
+from seesaw_cf.base.fields import AtLeastZero, NameOrPath, OneOf, OwnFolder
 from seesaw_cf.base.files import atomic_folder, cache_folder, last_use, remove, size, sweep
-from seesaw_cf.base.terminal import wrap
+from seesaw_cf.base.terminal import description_list, wrap
 from seesaw_cf.cli.output import say
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.editors.plugins import PAGE, editor_name
 
+Rows = list[tuple[str, ...]]
+_NAMES = ("editors", "models", "samples", "configs", "relations", "groups", "metrics")
 _TEMPLATES = Path(__file__).with_name("templates") / "editor"
+_FACTS = 2  # that are edited together to check an editor
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 # Folders of the cache, each with entries that are computed, downloaded or asked again when they are gone.
 _CACHES = ("mend", "models", "null_spaces", "pre", "replies", "second_moments")
@@ -53,7 +59,6 @@ def check(
     *,
     model: NameOrPath = "seesaw-tiny",
     data: NameOrPath = "sample",
-    facts: Positive = 2,
     editor_config: Path | None = None,
     corpus: NameOrPath | None = None,
     device: str = "auto",
@@ -64,7 +69,6 @@ def check(
         editor: A name of `seesaw-cf list editors`, FILE.py or package.module:Class.
         model: Model that it edits.
         data: Where the facts come from, as for audit.
-        facts: Facts that are edited together.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
         corpus: Texts for second moments: a file with one a line.
         device: auto, cpu, cuda:1, ...
@@ -82,8 +86,8 @@ def check(
     cases = load_cases(data, usual_configs(data)[0])
     loaded, tokenizer = load_model(model, device=device)
     settings = settings_of(name, read_settings(editor_config, (name,)))
-    made = make_editor(name, loaded, settings, corpus_of(corpus, model), cases[facts:])
-    clauses = check_contract(made, loaded, tokenizer, [case.request for case in cases[:facts]])
+    made = make_editor(name, loaded, settings, corpus_of(corpus, model), cases[_FACTS:])
+    clauses = check_contract(made, loaded, tokenizer, [case.request for case in cases[:_FACTS]])
     for clause, fault in clauses.items():
         say(wrap(f"{'broken' if fault else 'holds '}  {clause}{f': {fault}' if fault else ''}", "        "))
     if broken := sum(map(bool, clauses.values())):
@@ -122,3 +126,102 @@ def prune_cache(cache: Path, days: float) -> str:
             if old:
                 remove(entry)
     return f"{cache}: {size(freed)} deleted, unused for {days:g} days; {size(left)} left"
+
+
+def list_names(lists: tuple[Annotated[str, OneOf(_NAMES)], ...] = (), /) -> None:
+    """Print what there is to choose from.
+
+    Args:
+        lists: Which lists: editors, models, samples, configs, relations, groups, metrics (default: all of them).
+    """
+    for name in lists or _NAMES:
+        say(f"{name}:\n{description_list(LISTS[name](), indent='  ')}\n")
+
+
+def _editors() -> Rows:
+    from seesaw_cf.editors import EDITORS
+    from seesaw_cf.editors.plugins import is_own
+
+    return [
+        (name, _first_line(*str(place).split(":")) if is_own(name) else f"{place}, of another package")
+        for name, place in EDITORS.items()
+    ]
+
+
+def _first_line(module: str, name: str) -> str:
+    """Return the first sentence about a class, read from the source: importing it takes seconds."""
+    spec = importlib.util.find_spec(module)
+    source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+    kind = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
+    return (ast.get_docstring(kind) or "").split("\n")[0]
+
+
+def _models() -> Rows:
+    from seesaw_cf.models.names import EMBEDDED
+
+    return [
+        *((name, "comes with the package") for name in EMBEDDED),
+        ("FOLDER", "any transformers causal language model"),
+        ("FILE.gguf", "the same in a GGUF file; needs gguf and accelerate"),
+        ("ORG/NAME", "the same, from the Hub"),
+    ]
+
+
+def _samples() -> Rows:
+    import pyarrow.parquet as pq
+
+    from seesaw_cf.records.sample import SAMPLE, configs, path
+
+    files = (path() / "data" / "demographics").glob("*.parquet")
+    ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
+    with_qid = sum(id.startswith("Q") for id in ids)
+    return [(SAMPLE, f"{len(ids)} people, {with_qid} with a Wikidata QID", ", ".join(configs()))]
+
+
+def _configs() -> Rows:
+    import pyarrow.parquet as pq
+
+    from seesaw_cf.records import CASES
+    from seesaw_cf.records.load import CASE_CONFIGS
+    from seesaw_cf.records.sample import configs, path
+
+    rows: Rows = []
+    for name in configs():
+        files = [pq.ParquetFile(file) for file in (path() / "data" / name).glob("*.parquet")]
+        runs = all(set(CASES.names) <= set(file.schema_arrow.names) for file in files)
+        use = "cases, for `audit --config`" if runs else "a table beside the cases"
+        use = "cases, for `texts write --config`" if name in CASE_CONFIGS and not runs else use
+        rows.append((name, f"{sum(file.metadata.num_rows for file in files):,} rows", use))
+    return rows
+
+
+def _relations() -> Rows:
+    from seesaw_cf.records.relations import RELATIONS, templates
+
+    return [
+        (row.id, row.name, row.label, f"{len(templates(row.id, 'cloze'))} cloze templates")
+        for row in RELATIONS.values()
+    ]
+
+
+def _groups() -> Rows:
+    from seesaw_cf.records.groups import AXES
+
+    return [(axis, ", ".join((*names, "unknown"))) for axis, names in AXES.items()]
+
+
+def _metrics() -> Rows:
+    from seesaw_cf.metrics.register import METRICS
+
+    return [(name, f'evaluate.load("{name}") after `seesaw-cf setup`') for name in METRICS]
+
+
+LISTS: dict[str, Callable[[], Rows]] = {
+    "editors": _editors,
+    "models": _models,
+    "samples": _samples,
+    "configs": _configs,
+    "relations": _relations,
+    "groups": _groups,
+    "metrics": _metrics,
+}

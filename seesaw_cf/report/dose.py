@@ -136,7 +136,7 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
     """
     curves = read_curves(folder)
     table, groups = summarise_curves(curves), group_doses(curves)
-    manifest, settings = cast(Manifest, curves.manifest), cast(dict[str, Any], curves.manifest.get("settings") or {})
+    manifest = cast(Manifest, curves.manifest)
     screen, out, parts = dose_screen(table, model_name(manifest)), Path(folder) / "report", []
     sweep(out)
     if len(table):
@@ -148,10 +148,8 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
             save_figure(figure, out / "pictures", "dose")
     for name, rows in (("dose", table), ("dose_groups", groups)):
         write_text(out / "tables" / f"{name}.csv", csv_text(rows))
-    options = {"dose": list(settings.get("doses", ())), "pair": [",".join(pair) for pair in settings.get("pairs", ())]}
-    options |= {name: settings[name] for name in ("repeats", "people") if name in settings}
     tables = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
-    command = repeat_command(manifest, "audit", options)
+    command = repeat_command(manifest)
     write_text(out / "report.html", render_page(screen, parts, tables=tables, foot=[LABELS], command=command))
     record = plain({"screen": screen.record(), "dose": rows_of(table)})
     write_text(out / "report.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")

@@ -71,19 +71,20 @@ def model_name(manifest: Manifest) -> str:
 
 # Fields of a job that another command than `audit` has no option for.
 _NOT_OF: Mapping[str, Collection[str]] = {"texts write": {"editor_config"}}
+_NO_OPTIONS = {"scorer", "max_tokens", "prompts_per_person", "chat"}  # of no command
 
 
-def repeat_command(manifest: Manifest, command: str = "audit", more: Mapping[str, object] | None = None) -> str:
+def repeat_command(manifest: Manifest, command: str = "audit") -> str:
     """Return the command that repeats a run, with every option that was given.
 
     Args:
         manifest: Its manifest.
         command: What follows `seesaw-cf`.
-        more: Options in addition to those of the job: name -> value or values.
     """
     words: list[str] = []
-    job = {name: value for name, value in manifest.get("job", {}).items() if name not in _NOT_OF.get(command, ())}
-    for field, value in {**job, **(more or {})}.items():
+    left_out = _NO_OPTIONS | set(_NOT_OF.get(command, ()))
+    job = {name: value for name, value in manifest.get("job", {}).items() if name not in left_out}
+    for field, value in job.items():
         option = "--" + _OPTIONS.get(field, field).replace("_", "-")
         for entry in value if isinstance(value, list) else [value]:
             if entry not in (None, False, ""):

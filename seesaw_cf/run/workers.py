@@ -123,7 +123,7 @@ def _get(ray: Any, answer: object, event: str) -> Any:
     except (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError) as error:
         raise RunFolderError(
             f"{event} {_TRIES} times ({' '.join(str(error).split())}). Finished blocks are kept; look at memory "
-            "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
+            "(--memory) and at the nodes (`ray status`), and run the same command again."
         ) from error
 
 
@@ -141,7 +141,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         except (ValueError, ConnectionError) as error:
             raise ServiceError(
                 f"ray: no cluster at {shown(address)} ({shown(str(error))}). Expected HOST:PORT or 'auto'; leave "
-                "--ray-address out to start one here."
+                "RAY_ADDRESS out to start one here."
             ) from error
     try:
         yield ray

@@ -42,6 +42,6 @@ def make_scorer(
     if how == "trie" and scorer.support.layout == "plain":
         raise UnsupportedModelError(
             f"{type(model).__name__} cannot be scored with tries: {scorer.support.reason}. "
-            "Use --scorer auto or --scorer plain."
+            "Use the scorer auto or plain."
         )
     return scorer, {**scorer.describe(), "device": device}

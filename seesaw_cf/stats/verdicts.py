@@ -22,7 +22,7 @@ AFFECTED: tuple[Label, ...] = VERDICTS[:2]
 """Verdicts that a group came out otherwise than the people it is compared with."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
-NOT_MEASURED = "noise floor not measured; state it with `report --noise-floor X`"
+NOT_MEASURED = "noise floor not measured; state it with `AuditSettings(noise_floor=...)`"
 
 
 @dataclass(frozen=True, slots=True)

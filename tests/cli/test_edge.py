@@ -61,7 +61,7 @@ def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         """Raise."""
         raise error
 
-    monkeypatch.setattr("seesaw_cf.cli.listing.list_names", list_names)
+    monkeypatch.setattr("seesaw_cf.cli.tools.list_names", list_names)
 
 
 _RESPONSE = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co/x/y"))

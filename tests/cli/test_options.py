@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from seesaw_cf.cli import COMMANDS, GROUPS, main
 from seesaw_cf.cli.help import RARE
 from seesaw_cf.cli.parse import bind, load_command
+from seesaw_cf.report.rows import repeat_command
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.manifest import public_options
 from tests.cli.commands import OPTIONS
 
 # Where second moments are taken from, and that they are what is shared.
@@ -103,6 +109,17 @@ def test_given_options_are_values_of_fields_and_the_others_keep_their_defaults()
     assert bind("audit", load_command("audit:audit"), words).arguments["job"] == Job("m", editors=("ft", "rome"))
     same = ["--model", "m", "--editor", "ft", "rome", "--out=x"]
     assert bind("audit", load_command("audit:audit"), same).arguments["job"] == Job("m", editors=("ft", "rome"))
+
+
+def test_the_command_of_a_report_repeats_the_job(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    changed, config = (f"mine={tmp_path}/own",), {"ft": {"steps": 1}}
+    job = Job("m", editors=("ft",), changed=changed, protocol="batch", doses=(1, 10), pairs=("P27,P101",), limit=3,
+              editor_config=config, ignore_damage=True, memory="4GiB", dtype="bfloat16", people_per_edit=9)  # fmt: skip
+    program, command, *words = shlex.split(repeat_command({"job": public_options(job)}))
+    assert (program, command) == ("seesaw-cf", "audit")
+    found = bind("audit", load_command("audit:audit"), words).arguments["job"]
+    assert replace(found, editor_config=json.loads(found.editor_config)) == job
 
 
 @pytest.mark.slow

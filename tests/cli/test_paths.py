@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,8 @@ def taken(one: Any) -> Role | None:
 def test_outputs_say_that_they_are_written() -> None:
     for name, found in ARGUMENTS.items():
         for one in found:
-            if one.name in ("--out", "--json"):
-                assert taken(one) in (Role.FILE, Role.FOLDER, Role.OWN), name
+            if one.name == "--out":
+                assert taken(one) in (Role.FOLDER, Role.OWN), name
 
 
 PAIRS = [
@@ -59,16 +58,13 @@ def test_no_output_is_an_input(name: str, read: Any, written: Any, overwrite: bo
     folder.mkdir()
     (folder / "part").write_text("1")
     file.write_text("1")
-    os.link(folder / "part", tmp_path / "hard")
     (tmp_path / "link folder").symlink_to(folder)
     (tmp_path / "link file").symlink_to(file)
     same = [(folder, folder), (file, file), (folder, tmp_path / "link folder"), (file, tmp_path / "link file")]
     same += [(folder, tmp_path / "x" / ".." / "f")]
-    if taken(written) is Role.FILE:
-        same += [(folder, folder / "part"), (folder, tmp_path / "hard")]
     for place, spelling in same:
         with pytest.raises(StorageError, match=r"could not write|is a file"):
-            check_paths(values(read, place, written, spelling, overwrite), f"seesaw-cf {name}")
+            check_paths(values(read, place, written, spelling, overwrite))
 
 
 def test_the_pairs_are_many() -> None:
