@@ -32,8 +32,8 @@ Flat = Annotated[T, Parameter(name="*")]
 _PLURALS = {"editors", "controls", "control_models", "configs", "groups", "clusters", "metrics", "doses"}
 _PLURALS |= {"pairs", "cells", "sources", "judges", "effects", "measures", "tests", "runs", "lists", "raters"}
 # Fields that are set from Python or YAML alone.
-_NO_OPTIONS = "chat|errors|family|max_tokens|noise_floor|noise_floor_log_odds|prompts_per_person|ray_address|scorer"
-_NO_OPTIONS += "|topics|tries"
+_NO_OPTIONS = "errors|family|max_tokens|noise_floor|noise_floor_log_odds|prompts_per_person|ray_address|scorer"
+_NO_OPTIONS += "|topics"
 _WHOLE = re.compile(r"\s*[+-]?\d{1,40}\s*")
 
 

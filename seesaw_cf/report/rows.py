@@ -71,7 +71,7 @@ def model_name(manifest: Manifest) -> str:
 
 # Fields of a job that another command than `audit` has no option for.
 _NOT_OF: Mapping[str, Collection[str]] = {"texts write": {"editor_config"}}
-_NO_OPTIONS = {"scorer", "max_tokens", "prompts_per_person", "chat"}  # of no command
+_NO_OPTIONS = {"scorer", "max_tokens", "prompts_per_person"}  # of no command
 
 
 def repeat_command(manifest: Manifest, command: str = "audit") -> str:
