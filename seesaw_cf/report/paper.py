@@ -111,17 +111,9 @@ def _group_cells(effects: pd.DataFrame) -> Iterator[Cell]:
         for row in rows_of(rows[rows["axis"].isin(list(_AXES)) & (rows["n_cases"] > 0)]):
             if row["group"] not in groups.members(row["axis"]):
                 continue
-            numbers = {
-                "value": row["D"],
-                "low": row["low"],
-                "high": row["high"],
-                "n": row["n_cases"],
-                "star": row["star"],
-            }
-            for table, panel, name in (
-                (_BY_METHOD[row["axis"]], row["model"], row["editor"]),
-                (_BY_MODEL[row["axis"]], row["editor"], row["model"]),
-            ):
+            numbers = {"value": row["D"], "n": row["n_cases"]} | {name: row[name] for name in ("low", "high", "star")}
+            model, editor, axis = row["model"], row["editor"], row["axis"]
+            for table, panel, name in ((_BY_METHOD[axis], model, editor), (_BY_MODEL[axis], editor, model)):
                 yield _cell(table, panel, f"{relation_name(relation)} / {name}", row["group"], numbers)
 
 
@@ -144,11 +136,9 @@ def _decrease_cells(effects: pd.DataFrame) -> Iterator[Cell]:
     named = cells.assign(property=cells["relation"].map(relation_name))
     for (editor, model), own in named.groupby(["editor", "model"], sort=False):
         for table, column in ((8, "property"), (9, "group")):
-            blocks = [*own.groupby(column, sort=False), ("Total", own)]
-            for row, rows in blocks:
-                yield _cell(
-                    table, str(editor), str(row), str(model), {"value": int(rows["star"].sum()), "n": len(rows)}
-                )
+            for row, rows in [*own.groupby(column, sort=False), ("Total", own)]:
+                numbers = {"value": int(rows["star"].sum()), "n": len(rows)}
+                yield _cell(table, str(editor), str(row), str(model), numbers)
 
 
 def _accuracy_cells(accuracy: pd.DataFrame) -> Iterator[Cell]:
@@ -160,17 +150,16 @@ def _accuracy_cells(accuracy: pd.DataFrame) -> Iterator[Cell]:
         rows = {(row["edit_relation"], row["effect_relation"]): row for row in rows_of(own)}
         for pair in sort_pairs(rows):
             row, name = rows[pair], "/".join(map(relation_name, pair))
-            change = {"value": 100 * row["change"], "low": 100 * row["low"], "high": 100 * row["high"], "n": row["n"]}
-            yield _cell(4, editor, name, model, change)
+            yield _cell(4, editor, name, model, _percent(row, "change", "low", "high"))
             for column, phase in (("Pre-edit", "pre"), (editor, "post")):
-                ends = {end: 100 * row[f"{phase}_{end}"] for end in ("low", "high")}
-                yield _cell(5, model, name, column, {"value": 100 * row[phase], "n": row["n"]} | ends)
-        for table, panel, column, phase in (
-            (4, editor, model, "change"),
-            (5, model, "Pre-edit", "pre"),
-            (5, model, editor, "post"),
-        ):
+                yield _cell(5, model, name, column, _percent(row, phase, f"{phase}_low", f"{phase}_high"))
+        means = ((4, editor, model, "change"), (5, model, "Pre-edit", "pre"), (5, model, editor, "post"))
+        for table, panel, column, phase in means:
             yield _cell(table, panel, "mean of the rows", column, {"value": 100 * own[phase].mean(), "n": len(rows)})
+
+
+def _percent(row: Cell, value: str, low: str, high: str) -> Cell:
+    return {"value": 100 * row[value], "low": 100 * row[low], "high": 100 * row[high], "n": row["n"]}
 
 
 def paper_page(cells: pd.DataFrame) -> str:

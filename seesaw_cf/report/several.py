@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -19,7 +20,9 @@ from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report, report
 
-_MUST_AGREE = ("dtype", "seed", "version")
+_MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("seed",), "version": ("versions", "seesaw_cf")}
+_TABLES = ("edits", "people", "facts", "efficacy")
+_BY_EDITOR = ("editors", "edited")  # parts of a manifest
 
 
 def report_several(
@@ -73,61 +76,35 @@ def _called(name: str, title: str, counts: Mapping[str, int]) -> str:
 
 def renamed(run: RunResult, names: Mapping[str, str]) -> RunResult:
     """Return a run whose editors are called otherwise."""
-
-    def rename(table: pd.DataFrame | None) -> pd.DataFrame | None:
-        if table is None:
-            return None
-        return table.assign(editor=table["editor"].astype(object).map(lambda name: names.get(name, name)))
-
-    edits = run.edits.assign(editor=run.edits["editor"].map(lambda name: names.get(name, name)))
+    tables: dict[str, Any] = {}
+    for part in _TABLES:
+        table = getattr(run, part)
+        if table is not None:
+            tables[part] = table.assign(editor=table["editor"].astype(object).map(lambda name: names.get(name, name)))
     manifest: Any = dict(run.manifest)
-    for part in ("editors", "edited"):
+    for part in _BY_EDITOR:
         if part in manifest:
             manifest[part] = {names.get(first_seed(name), name): value for name, value in manifest[part].items()}
-    by_editor: list[Any] = [
-        {names.get(key, key): value for key, value in own.items()} for own in (run.success, run.local)
-    ]
-    return replace(
-        run,
-        manifest=manifest,
-        edits=edits,
-        people=rename(run.people),
-        facts=rename(run.facts),
-        efficacy=rename(run.efficacy),
-        names=names,
-        success=by_editor[0],
-        local=by_editor[1],
-    )
+    for part in ("success", "local"):
+        tables[part] = {names.get(name, name): value for name, value in getattr(run, part).items()}
+    return replace(run, manifest=manifest, names=names, **tables)
 
 
 def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[str]) -> RunResult:
     """Return one run with the questions of all; what they disagree in becomes one of its notes."""
-    first = runs[0]
     manifests: list[Any] = [run.manifest for run in runs]
-    manifest: Any = {**first.manifest, "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
-    for part in ("editors", "edited"):
+    manifest: Any = {**manifests[0], "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
+    for part in _BY_EDITOR:
         manifest[part] = {name: value for own in manifests for name, value in own.get(part, {}).items()}
-    manifest["model"] = {
-        "id": " and ".join(dict.fromkeys(str(run.manifest.get("model", {}).get("id")) for run in runs))
-    }
-
-    def together(name: str) -> pd.DataFrame | None:
-        tables = [table for run in runs if (table := getattr(run, name)) is not None]
-        return pd.concat(tables, ignore_index=True) if tables else None
-
-    return replace(
-        first,
-        manifest=manifest,
-        edits=pd.concat([run.edits for run in runs], ignore_index=True),
-        people=together("people"),
-        facts=together("facts"),
-        efficacy=together("efficacy"),
-        success={name: value for run in runs for name, value in run.success.items()},
-        local={name: value for run in runs for name, value in run.local.items()},
-        unscored=pd.concat([run.unscored for run in runs], ignore_index=True),
-        n_rows=sum(run.n_rows for run in runs),
-        further_seeds=[name for run in runs for name in run.further_seeds],
-    )
+    models = dict.fromkeys(str(own.get("model", {}).get("id")) for own in manifests)
+    together: dict[str, Any] = {"manifest": manifest | {"model": {"id": " and ".join(models)}}}
+    for part in (*_TABLES, "unscored"):
+        tables = [table for run in runs if (table := getattr(run, part)) is not None]
+        together[part] = pd.concat(tables, ignore_index=True) if tables else None
+    for part in ("success", "local"):
+        together[part] = {name: value for run in runs for name, value in getattr(run, part).items()}
+    seeds = [name for run in runs for name in run.further_seeds]
+    return replace(runs[0], n_rows=sum(run.n_rows for run in runs), further_seeds=seeds, **together)
 
 
 def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditSettings) -> Iterator[dict[str, Any]]:
@@ -142,15 +119,8 @@ def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditS
 
 def disagreements(runs: Sequence[RunResult], titles: Sequence[str]) -> Iterator[str]:
     """Yield in what runs differ that their numbers should not depend on: a sentence each."""
-    for what in _MUST_AGREE:
-        values = [_fact(run, what) for run in runs]
+    for what, path in _MUST_AGREE.items():
+        values = [str(reduce(lambda part, key: (part or {}).get(key), path, cast(Any, run.manifest))) for run in runs]
         if len(set(values)) > 1:
             listed = "; ".join(f"{value} in {title}" for value, title in zip(values, titles, strict=True))
             yield f"The runs differ in their {what}: {listed}."
-
-
-def _fact(run: RunResult, what: str) -> str:
-    manifest: Any = run.manifest
-    places = {"dtype": ("model", "dtype"), "version": ("versions", "seesaw_cf")}
-    part, key = places.get(what, ("", what))
-    return str((manifest.get(part, {}) if part else manifest).get(key))
