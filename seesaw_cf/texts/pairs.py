@@ -142,17 +142,12 @@ def passage_pairs(
 
 
 def sample_evenly(groups: Mapping[str, Sequence[str]], number: int | None, seed: int = 0) -> set[str]:
-    """Draw names, as many of each group as of any other while it has some.
-
-    With one seed people and judges get the same pairs.
+    """Draw names evenly over groups while they last; with one seed people and judges get the same.
 
     Args:
         groups: Edited relation -> names of texts.
         number: How many; None, or more than there are: all.
         seed: Of the draw.
-
-    Raises:
-        RecordError: `number` is below 1.
 
     Source: SEESAW-CF section 5 (252 pairs of three relations).
     """
@@ -203,15 +198,7 @@ def showings(
 
 
 def unblinded(answer: int, first: str) -> int:
-    """Turn an answer from the order shown to before and after.
-
-    Args:
-        answer: 1 = more in the second text shown, -1 = more in the first, 0 = equal.
-        first: Which text was shown first, "pre" or "post".
-
-    Returns:
-        1 = more after the edit, -1 = more before, 0 = equal.
-    """
+    """Turn 1 (more in the second text shown), -1 (in the first) or 0 into 1 (more after the edit), -1 (before) or 0."""
     return answer if first == "pre" else -answer
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,18 +17,6 @@ from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import share_estimate
-
-
-class Interval(TypedDict):
-    """A figure and the ends of its interval; None where there is none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-Figures = dict[str, Mapping[str, Any]]
-"""Part of the rows, or "all" -> what `label_scores` or `rating_scores` returns."""
 
 
 def label_scores(
@@ -73,21 +61,9 @@ def share_of_rows(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str
     return {"value": float(hits.mean()), "low": share.low, "high": share.high}
 
 
-class RatingScores(TypedDict):
-    """The result of `rating_scores`."""
-
-    spearman: Interval
-    mean_absolute_error: Interval
-    exact: Interval
-    within_one: Interval
-    krippendorff_interval: float | None
-    n: int
-    n_groups: int
-
-
 def rating_scores(
     truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000
-) -> RatingScores:
+) -> dict[str, Any]:
     """Return how far a rater's ratings are from people's.
 
     Args:
@@ -120,7 +96,7 @@ def rating_scores(
     mean = clustered_mean(error, [weights], {"group": codes}) if len(error) else Estimate(float("nan"))
     value = float(error.mean()) if len(error) else None
     alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
-    scores: RatingScores = plain({
+    scores: dict[str, Any] = plain({
         "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
         "mean_absolute_error": {"value": value, "low": max(0.0, mean.low), "high": mean.high},
         "exact": share_of_rows(away == 0, codes),
