@@ -23,8 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "check-editor": "use `seesaw-cf check`",
     "moments": "use `seesaw-cf share MODEL --moments`, with --repo to publish them",
     "new editor": "use `seesaw-cf new NAME`",
-    "register": "use `seesaw-cf setup`",
-    "cache": "use `seesaw-cf setup`",
+    "register|cache": "use `seesaw-cf setup`",
     "tune": "set learning_rate, steps, clamp or layers in --editor-config",
     "view": "read scores.parquet with pandas; report.html has the prompts that moved most",
     "import": "use `seesaw-cf build --records FILE ...`",
@@ -44,7 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 
-# Option -> what to do instead, in every command that does not have it.
+# Options -> what to do instead, in every command that does not have one.
 OPTIONS: Mapping[str, str] = {
     "--as": "use --form",
     "--report": "the report is in OUT/report; seesaw-cf report RUN --out DIR writes another one",
@@ -58,14 +57,8 @@ OPTIONS: Mapping[str, str] = {
     "--design": "use --prompts",
     "--null": "use --control-model",
     "--note": "write it into the dataset's card or the commit on the Hub",
-    "--tokenizer": "a model brings its own; models behind a server are not scored, give their weights",
-    "--concurrency": "models behind a server are not scored: give their weights with --model or --changed",
     "--correction": "leave it out: false claims are bounded over each family",
     "--attack-label": "give a classifier that has the label identity_attack",
-    "--budget": "from Python: CrawlSettings(budget=...)",
-    "--contents": "forty sentences of each class measure the scorers' bias",
-    "--examples": "from Python: CrawlSettings(examples=...)",
-    "--min-triples": "topics of an identity need 30 triples",
     "--no-prefix": "use --prefix start, expand or none",
     "--runs": "graph run has --repeats",
     "--regard-labels": "name the labels in the config.json of a copy of the classifier",
@@ -81,8 +74,6 @@ OPTIONS: Mapping[str, str] = {
     "--method": "errors are clustered by edit and person",
     "--leave-out-tuned": "give records without these people with --data",
     "--dose-run": "seesaw-cf audit --dose writes a report",
-    "--noise-run": "from Python: AuditSettings(noise_floor=...)",
-    "--noise-floor": "from Python: AuditSettings(noise_floor=...)",
     "--family": "from Python: AuditSettings(family=...); in a study's file: family",
     "--scorer": "from Python: audit(scorer=...); in a study's file: scorer",
     "--ray-address": "put the address into RAY_ADDRESS",
@@ -99,21 +90,8 @@ OPTIONS: Mapping[str, str] = {
     "--zero-shot": "name the NLI model as --rater of texts rate",
     "--metric": "compute it on the tables of seesaw_cf.report.report(RUN)",
     "--track": "log the numbers of OUT/report/report.json yourself",
-    "--effect": "a study of raters is planned with seesaw_cf.stats.plan",
-    "--per-rater": "a study of raters is planned with seesaw_cf.stats.plan",
-    "--coding": "the file's own labels decide; or seesaw_cf.texts.released.released_flaws(FILE, coding=...)",
-    "--blank": 'empty cells are equal; or seesaw_cf.texts.released.released_flaws(FILE, blank="missing")',
     "--like": "files that are reported together must be about the same pairs",
     "--annotator": "texts rate RUN --rater lexical, or a classifier",
-    "--judge-url": "texts rate RUN --rater NAME --base-url URL",
-    "--judge-key-env": "use --key-env of texts rate",
-    "--judge-shots": "use --shots of texts rate",
-    "--judge-examples": "texts rate RUN --shots 8 --examples RUN2 ANSWERS",
-    "--judge-tries": "a question is asked three times at the most",
-    "--judge-wording": "use --wording of texts rate",
-    "--top-k": "it is that of --generation",
-    "--top-p": "it is that of --generation",
-    "--repetition-penalty": "it is that of --generation",
     "--passage": "free and guided descriptions are paired",
     "--no-relationship": "seesaw_cf.texts.prompts.coupled_cases(records, relationship=False)",
     "--epochs": "--recipe says how long is trained",
@@ -122,12 +100,19 @@ OPTIONS: Mapping[str, str] = {
     "--sheet": "people export writes sheet.csv into --out",
     "--preset": "name the options themselves",
     "--plan": "run a part with --limit or --sample, and multiply",
-    "--price-in": "multiply the tokens in calls.parquet by the price",
-    "--price-out": "multiply the tokens in calls.parquet by the price",
     "--sampling-error": "stop at a number of tokens with --tokens",
+    "--judge-url|--judge-key-env|--judge-shots|--judge-examples|--judge-wording": "texts rate has it without judge-",
+    "--top-k|--top-p|--repetition-penalty": "it is that of --generation",
+    "--price-in|--price-out": "multiply the tokens in calls.parquet by the price",
+    "--effect|--per-rater": "count raters by hand: no page plans a study of them",
+    "--noise-run|--noise-floor|--noise-floor-log-odds": "from Python: AuditSettings(noise_floor=...)",
+    "--budget|--examples|--contents|--min-triples": "from Python: CrawlSettings",
+    "--tokenizer|--concurrency": "models behind a server are not scored: give their weights",
+    "--coding|--blank": "seesaw_cf.texts.released.released_flaws(FILE, coding=..., blank=...)",
 }
 
 
 def instead(kind: str, name: str, removed: Mapping[str, str]) -> str | None:
     """Return the message about a removed command or option, or None where there never was one of that name."""
-    return f"{kind} {name} was removed: {removed[name]}." if name in removed else None
+    texts = (text for names, text in removed.items() if name in names.split("|"))
+    return next((f"{kind} {name} was removed: {text}." for text in texts), None)

@@ -46,38 +46,11 @@ VALID = {
 }
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
-    *(
-        "",
-        " ",
-        "é",
-        "日本",
-        "😀",
-        "\udcff",
-        "a\0b",
-        "x" * 300,
-        "../..",
-        "..",
-        ".",
-        "$x_{",
-        "%s{}",
-        "[red]",
-        "<b>",
-        "--",
-    ),
+    *("", " ", "é", "日本", "😀", "\udcff", "a\0b", "x" * 300, "../..", "..", ".", "$x_{", "%s{}", "[red]", "<b>", "--"),
     *("run", "missing", "missing/deeper", "loop", "empty", "empty.json", "empty.parquet", "latin.txt", "latin.json"),
-    *(
-        "list.json",
-        "deep.json",
-        "nan.json",
-        "cut.parquet",
-        "cut.safetensors",
-        "cut",
-        "locked",
-        "/dev/full",
-        "/dev/null",
-    ),
+    *("list.json", "deep.json", "nan.json", "cut.parquet", "cut.safetensors", "cut", "locked", "/dev/full", "/dev/null"),
     *("latin.txt:text", "latin.json:text", "cut.parquet:text", "a:b:c:d", ":", "http://[", "file:///etc/passwd"),
-)
+)  # fmt: skip
 NAMED = st.sampled_from(VALUES)
 # A word that begins with a dash is an option of its own behind a positional, and a value behind "=".
 ANY = NAMED | st.text(max_size=12) | st.floats().map(repr) | st.integers().map(str)
