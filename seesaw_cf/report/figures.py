@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ _STYLE: Mapping[str, object] = {
     "savefig.transparent": True,
 }
 _ROW = 0.24  # inches a line takes
-_LABEL = 28  # letters of a name
+_LABEL, _TITLE = 28, 26  # letters of a name, of a line of a title
 _LEAST_PIXELS = 11  # of a letter on a page
 _PANELS = {
     ("other_facts", ""): "Right answers about other facts lost",
@@ -102,7 +103,8 @@ def draw_panels(panels: Sequence[Panel], *, one_axis: bool = False) -> Figure:
     from matplotlib.figure import Figure
 
     rows = [max(1, len(panel.labels)) for panel in panels]
-    height = sum(rows) * _ROW + (0.45 if one_axis else 0.85) * len(panels) + 0.35
+    more = sum(len(wrap(panel.title, _TITLE)[1:]) for panel in panels)
+    height = (sum(rows) + 0.75 * more) * _ROW + (0.45 if one_axis else 0.85) * len(panels) + 0.35
     with style():
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=rows, sharex=one_axis)[:, 0]
@@ -122,7 +124,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_yticks(range(len(panel.labels)), [cut(label, _LABEL) for label in panel.labels])
     ax.set_ylim(len(panel.labels) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
-    ax.set_title(panel.title)
+    ax.set_title("\n".join(wrap(panel.title, _TITLE)))
     ax.set_xlabel(panel.label)
 
 
