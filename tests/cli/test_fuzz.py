@@ -37,7 +37,7 @@ VALID = {
     "changed": "log.csv",
     "edited": "run",
     "records": "records.json",
-    "sources": "sample",
+    "source": "sample",
     "kind": "flaws",
     "results": "empty.json",
     "key": "key.json",
