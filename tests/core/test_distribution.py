@@ -114,6 +114,6 @@ def test_the_wheel_does_the_job_from_an_empty_folder(wheel: Path, tmp_path: Path
     assert "memit" in call("seesaw-cf", "list", "editors")
     assert "edit_bias" in call("seesaw-cf", "list", "metrics")
     assert call("python", "-c", EVERYTHING).endswith("all there\n")
-    call("seesaw-cf", "run", "--model", "seesaw-tiny", "--editor", "memit", "--limit", "2", "--out", "run", "--quiet")
+    call("seesaw-cf", "audit", "seesaw-tiny", "--editor", "memit", "--limit", "2", "--out", "run", "--quiet")
     call("seesaw-cf", "report", "run", "--out", "report")
     assert (empty / "report" / "report.html").stat().st_size
