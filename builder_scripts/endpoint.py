@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.sources import Source
 from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout, rows
 
@@ -144,7 +145,7 @@ class EndpointSource(Source):
                 reply = self._post(text, self.policy.timeout)
             except _Failure as failure:
                 failures.append(failure)
-                logger.warning("%s: %s; try %d", self.identity, failure.reason, len(failures))
+                logger.warning("%s: %s; try %d", hide_secrets(self.identity), failure.reason, len(failures))
                 if failure.silent:
                     self._knock()
                 cut_off = sum(earlier.cut_off for earlier in failures) == self.policy.silent_attempts
@@ -191,7 +192,7 @@ class EndpointSource(Source):
         tries, seconds = self.policy.silent_attempts, self.policy.timeout
         long = f"{tries} tries of {seconds:g} s, {tries * seconds:g} s in all"
         long = f"{self.policy.knock:g} s at the most" if self.policy.knock else long
-        return f"waiting for {self.identity}, which has not answered yet: {long}. Ctrl-C stops."
+        return f"waiting for {hide_secrets(self.identity)}, which has not answered yet: {long}. Ctrl-C stops."
 
     def _post(self, text: str, seconds: float) -> bytes:
         """Send a query once.

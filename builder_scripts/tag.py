@@ -19,6 +19,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder, dump_json, safe_name
 from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.build import bar, endpoint_url, open_source
 from seesaw_cf.builder_scripts.dataset import write_rows
 from seesaw_cf.builder_scripts.jobs import Asking, TagJob
@@ -117,7 +118,7 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
     records = read_records(job.records)
     if FACTS_CONFIG in records:
         raise RecordError(f"{records[FACTS_CONFIG].source}: config {FACTS_CONFIG!r} is taken by the facts. Rename it.")
-    name = endpoint_url(job.source) or Path(job.source).name
+    name = hide_secrets(endpoint_url(job.source) or Path(job.source).name)
     opened = open_source(job.source, asking or Asking(), silent_attempts=2)
     source = PeopleSource(name, opened, job.language, bar)
     everything = [case for case_file in records.values() for case in case_file.cases]
@@ -141,7 +142,10 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
             config: {"source": file.source, "sha256": file.sha256, "cases": len(file.cases)}
             for config, file in records.items()
         }
-        made = {"made_by": f"seesaw_cf {__version__}", "source": {"name": name, "identity": source.identity}}
+        made = {
+            "made_by": f"seesaw_cf {__version__}",
+            "source": {"name": name, "identity": hide_secrets(source.identity)},
+        }
         dump_json(folder / SUMMARY, made | {"records": digests, "coverage": coverage}, ensure_ascii=False)
     configs = " ".join(f"--config {config}" for config in records)
     return (

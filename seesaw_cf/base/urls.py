@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_USER = re.compile(r"(?<=://)[^\s/?#'\"<>]+@")  # with or without a password
-_QUERY = re.compile(r"(://[^\s?#'\"<>]*[?#])[^\s'\"<>]+")  # or a fragment
+# A path keeps one of the two slashes.
+_USER = re.compile(r"(?<=\w\w)(:/{1,2})[^\s/?#'\"<>]+@")  # with or without a password
+_QUERY = re.compile(r"(?<=\w\w)(:/{1,2}[^\s?#'\"<>]*[?#])[^\s'\"<>]+")  # or a fragment
 
 
 def hide_secrets(text: str) -> str:
@@ -13,4 +14,4 @@ def hide_secrets(text: str) -> str:
 
     Signatures and tokens are in queries and behind "#". Other text is as before.
     """
-    return _QUERY.sub(r"\1***", _USER.sub("***@", text)) if "://" in text else text
+    return _QUERY.sub(r"\1***", _USER.sub(r"\1***@", text)) if ":/" in text else text

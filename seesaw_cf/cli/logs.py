@@ -28,11 +28,11 @@ def compare(
         out: Folder of the report.
         open: Open the page in the browser.
     """
-    from seesaw_cf import logs
+    from seesaw_cf.logs import comparison
 
-    comparison = logs.compare(base, [*changed], settings)
-    comparison.write(out)
-    say(comparison.terminal(out))
+    found = comparison.compare(base, [*changed], settings)
+    found.write(out)
+    say(found.terminal(out))
     if open:
         open_page(out / "report.html")
 

@@ -215,7 +215,7 @@ _HARNESSES: Mapping[str, tuple[Callable[[Path], bool], Callable[[Path, Sequence[
     "lm_eval": (is_lm_eval, read_lm_eval),
     "inspect_ai": (is_inspect, read_inspect),
 }
-_TABLES = (".csv", ".parquet")  # which may lie beside a log
+_TABLES = (".csv", ".tsv", ".parquet")  # which may lie beside a log
 
 
 @checked

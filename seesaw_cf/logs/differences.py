@@ -297,7 +297,7 @@ def _decide(rows: Sequence[Row], floors: Mapping[str, float], settings: CompareS
 
 
 def _verdict(entry: Row, floor: float, same: float | None, settings: CompareSettings) -> tuple[str, str]:
-    if entry["n"] and entry.get("moved_most", math.inf) <= floor:
+    if math.isfinite(entry["value"]) and entry.get("moved_most", math.inf) <= floor:
         return "same", "no item moved by more than rounding"
     # A perplexity that rises is a loss.
     sign = -1 if entry["what"] == "contrast" and entry["scale"] == SUMS else 1

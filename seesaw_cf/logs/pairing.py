@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog, read_table_file
-from seesaw_cf.logs.settings import ALLOWED, CompareSettings
+from seesaw_cf.logs.settings import ALLOWED, LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.run.manifest import differences
 from seesaw_cf.stats.crossing import Codes
 
@@ -41,7 +41,8 @@ class PairedItems:
         counts: One row per task: `task`, `paired`, `renumbered` (paired by content under another id), `other_content`
             (paired by id though the content differs), `only_base`, `only_changed`, `epochs_differ`, `repeated`,
             `invalidated`, of which none counts, and `errored_before`, `errored_after`, `partial_before`,
-            `partial_after` (scored in some of their epochs).
+            `partial_after` (scored in some of their epochs), `wrong_before`, `wrong_after` (without score and error,
+            counted as wrong).
         notes: Sentences about the logs.
     """
 
@@ -69,7 +70,8 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
     for log in (base, changed):
         alone = (metric for metric in log.metrics if metric not in metrics)
         notes += [f"{metric} is only in {log.name}, so it is not compared." for metric in alone]
-    (left, repeated), (right, again) = (_items(log, settings.errors) for log in (base, changed))
+    shares = _shares(base, changed, metrics) if settings.errors == "wrong" else None
+    (left, repeated), (right, again) = (_items(log, shares) for log in (base, changed))
     rows = _matches(left, right)
     _check_content(rows, base, changed.name, settings.allow)
     if rows.empty:
@@ -108,11 +110,20 @@ def _allowed_differences(base: EvalLog, changed: EvalLog, allow: Collection[str]
     return notes
 
 
-def _items(log: EvalLog, errors: str) -> tuple[pd.DataFrame, pd.Series]:
+def _shares(base: EvalLog, changed: EvalLog, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return task x "metric:NAME": whether the metric is one of the task's, between 0 and 1 in both logs."""
+    items = pd.concat([log.items.astype({"task": "str"}) for log in (base, changed)])
+    names = [f"metric:{name}" for name in metrics if name not in (MARGIN, LOGLIK) and f"weight:{name}" not in items]
+    values, task = items[names], items["task"]
+    return values.notna().groupby(task).any() & ((values.ge(0) & values.le(1)) | values.isna()).groupby(task).all()
+
+
+def _items(log: EvalLog, shares: pd.DataFrame | None) -> tuple[pd.DataFrame, pd.Series]:
     """Return items with the mean of their epochs, and per task how many rows repeat an earlier one, which they replace.
 
     Units are items, not rows: epochs of an item are no independent ones. Items of one id and other contents are other
-    items. Added: `epochs`, and `partial`, whether an item is scored in some epochs of its task only.
+    items. Added: `epochs`, `partial`, whether an item is scored in some epochs of its task only, and `wrong`, whether
+    it has no score and counts as wrong by `shares`.
 
     Raises:
         RecordError: An id has several scores, and nothing tells its items apart.
@@ -120,18 +131,20 @@ def _items(log: EvalLog, errors: str) -> tuple[pd.DataFrame, pd.Series]:
     frame = _numbered(log).astype({"state": "str"})
     values = [f"metric:{name}" for name in log.metrics]
     frame.loc[frame["state"] != "", values] = np.nan
-    if errors == "wrong":
-        shares = [name for name in values if frame[name].between(0, 1).sum() == frame[name].notna().sum() > 0]
-        shares = [name for name in shares if name.replace("metric:", "weight:") not in frame]
-        valid = frame["state"] != INVALIDATED
-        frame.loc[valid, shares] = frame.loc[valid, shares].fillna(0.0)
+    frame["wrong"] = False
+    if shares is not None:
+        own = list(shares)
+        lacking = frame[own].isna() & shares.loc[frame["task"]].to_numpy()
+        lacking = lacking.mul(frame["state"] != INVALIDATED, axis=0)
+        frame[own] = frame[own].mask(lacking, 0.0)
+        frame["wrong"] = lacking.any(axis=1) & (frame["state"] != ERRORED)
     again = frame.duplicated(["task", "item", "epoch"], keep="last")
     repeated = again.groupby(frame["task"]).sum()
     frame = frame[~again]
     frame = frame.assign(epochs=np.int32(1), partial=frame[values].notna().any(axis=1).astype(float))
     if frame.duplicated(["task", "item"]).any():
         frame = frame.sort_values("state", kind="stable")  # an item is invalidated where all its epochs are
-        how = dict.fromkeys(frame.columns, "first") | dict.fromkeys([*values, "invalid"], "mean")
+        how = dict.fromkeys(frame.columns, "first") | dict.fromkeys([*values, "invalid"], "mean") | {"wrong": "max"}
         how |= {"epochs": "sum", "partial": "sum"}
         frame = frame.groupby(["task", "item"], sort=False, as_index=False, observed=True).agg(how)
     most = frame.groupby("task")["epochs"].transform("max")
@@ -189,7 +202,16 @@ def _joined(
 ) -> pd.DataFrame:
     """Return the frame of `PairedItems`."""
     weights = [f"weight:{metric}" for metric in metrics if f"weight:{metric}" in left and f"weight:{metric}" in right]
-    names = ["answer", "invalid", "state", "others", "partial", *(f"metric:{metric}" for metric in metrics), *weights]
+    names = [
+        "answer",
+        "invalid",
+        "state",
+        "others",
+        "partial",
+        "wrong",
+        *(f"metric:{metric}" for metric in metrics),
+        *weights,
+    ]
     keys = ["task", "item", "content", "case", *(f"field:{name}" for name in base.fields)]
     first = left.loc[rows["left"], [*keys, *names]].reset_index(drop=True)
     second = right.loc[rows["right"], names].reset_index(drop=True)
@@ -215,6 +237,8 @@ def _counts(
         "errored_after": errored[f"state/{CHANGED}"].groupby(task).sum(),
         "partial_before": frame[f"partial/{BASE}"].groupby(task).sum(),
         "partial_after": frame[f"partial/{CHANGED}"].groupby(task).sum(),
+        "wrong_before": frame[f"wrong/{BASE}"].groupby(task).sum(),
+        "wrong_after": frame[f"wrong/{CHANGED}"].groupby(task).sum(),
         "renumbered": rows[rows["by"] == "content"].groupby("task").size(),
         "other_content": rows[rows["by"] == "other"].groupby("task").size(),
         "only_base": left.groupby("task").size().sub(paired, fill_value=0),

@@ -182,6 +182,7 @@ def missing(model: ModelChange) -> str:
     words = {
         "unscored": "have no score",
         "errored": "ended with an error",
+        "wrong": "have no score and count as wrong",
         "partial": "have a score in some of their epochs only",
     }
     sides = [(total[f"{name}_before"], total[f"{name}_after"], text) for name, text in words.items()]

@@ -115,6 +115,13 @@ def test_a_silent_endpoint_is_named_at_once_and_not_asked_seven_times(caplog: py
     assert f"waiting for {url}, which has not answered yet: 1 tries of 1 s, 1 s in all" in caplog.text
 
 
+def test_a_try_that_failed_shows_no_password(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SourceError, match=r"http://\*\*\*@127"):
+        EndpointSource("http://me:secret@127.0.0.1:9/query?key=secret", QUICK, sleep=Waits()).ask(PEOPLE)
+    assert "http://***@127.0.0.1:9/query?***: " in caplog.text
+    assert "secret" not in caplog.text
+
+
 @pytest.mark.parametrize(("code", "remedy"), [(401, "wants a login"), (403, "Name a contact"), (404, "nothing at")])
 def test_refusals_are_not_repeated(server: str, code: int, remedy: str) -> None:
     with FaultProxy(server, [str(code)]) as proxy:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -104,8 +105,21 @@ def test_long_silence_is_broken_once() -> None:
 
 
 @pytest.mark.slow(20)
-def test_a_quiet_command_writes_nothing_to_stderr() -> None:
-    words = ["layers", "--model", "seesaw-tiny", "--facts", "2", "--noise-samples", "1", "--device", "cpu", "--quiet"]
+def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
+    words = [
+        "audit",
+        "seesaw-tiny",
+        "--editor",
+        "ft",
+        "--limit",
+        "1",
+        "--control",
+        "none",
+        "--device",
+        "cpu",
+        "--quiet",
+    ]
+    words += ["--out", str(tmp_path / "run")]
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -15,6 +15,8 @@ URLS = {
     "https://host/x#token=secret": "https://host/x#***",
     "simplecache::s3://key:secret@bucket/x": "simplecache::s3://***@bucket/x",
     "zip://in.csv::https://me:secret@host/x.zip?sig=secret": "zip://in.csv::https://***@host/x.zip?***",
+    "s3:/key:secret@bucket/x?Signature=secret": "s3:/***@bucket/x?***",
+    "C:/me@here/x": "C:/me@here/x",
     "hf://datasets/org/name@main/x.parquet": "hf://datasets/org/name@main/x.parquet",
     "https://query.wikidata.org/sparql": "https://query.wikidata.org/sparql",
     "a@example.org asked what? nothing": "a@example.org asked what? nothing",

@@ -111,6 +111,38 @@ def test_an_error_beside_a_score_is_left_out_or_wrong(tmp_path: Path) -> None:
     assert "In quiz match fell from 100.0 % to 80.0 %" in title(wrong)
 
 
+def test_an_item_without_a_score_is_wrong_in_its_own_metrics_only(tmp_path: Path) -> None:
+    def folder(name: str, missing: int) -> Path:
+        (tmp_path / name).mkdir()
+        for task, metric in (("a", "acc"), ("b", "exact_match")):
+            numbers = [math.nan if at < missing else 1.0 for at in range(N)]
+            lines = [
+                {
+                    "doc_id": at,
+                    "arguments": [[f"{task}{at}"]],
+                    "filtered_resps": [""],
+                    "metrics": [metric],
+                    metric: number,
+                }
+                for at, number in enumerate(numbers)
+            ]
+            (tmp_path / name / f"samples_{task}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+        return tmp_path / name
+
+    wrong = compare(folder("base", 0), folder("changed", 6), replace(QUICK, errors="wrong"))
+    sentence = "Of 60 items 60 are scored in both logs: 0 before and 12 after have no score and count as wrong. "
+    assert title(wrong).startswith(sentence)
+    scores = wrong.frame[wrong.frame["family"] == "scores"]
+    assert scores[["relation", "asked"]].to_numpy().tolist() == [["a", "acc"], ["b", "exact_match"]]
+    assert scores["after"].tolist() == pytest.approx([0.8, 0.8])
+
+
+def test_a_task_with_items_that_lost_their_score_is_not_unchanged(tmp_path: Path) -> None:
+    base, changed = (inspect(tmp_path / f"{n}.json", [scored("C")] * (N - n) + [scored(None)] * n) for n in (0, 10))
+    frame = compare(base, changed, QUICK).frame
+    assert frame["verdict"].tolist() == ["too_few"]
+
+
 SPELLINGS = [("yes", "no"), ("Yes", "NO"), (" true", "False"), ("C", "I"), (1, 0), ("1.0", "0"), (True, False)]
 
 
