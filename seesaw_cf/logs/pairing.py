@@ -133,7 +133,7 @@ def _items(log: EvalLog, shares: pd.DataFrame | None) -> tuple[pd.DataFrame, pd.
     frame.loc[frame["state"] != "", values] = np.nan
     frame["wrong"] = False
     if shares is not None:
-        own = list(shares)
+        own = list(map(str, shares))
         lacking = frame[own].isna() & shares.loc[frame["task"]].to_numpy()
         lacking = lacking.mul(frame["state"] != INVALIDATED, axis=0)
         frame[own] = frame[own].mask(lacking, 0.0)
