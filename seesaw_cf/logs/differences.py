@@ -334,9 +334,11 @@ def _corpora(frame: pd.DataFrame, pairs: PairedItems) -> tuple[list[Row], list[s
             ]
             before, after = (corpus_metric(metric, side) for side in list(zip(*logged)) or ((), ()))
             if before is None or after is None:
-                notes.append(
-                    f"{metric} of {task} is no number of an item (such as {shown(example, 40)}), so it is left out."
-                )
+                columns = [f"metric:{metric}/{side}" for side in SIDES]
+                scored = metric in pairs.metrics and bool(own[columns].notna().to_numpy().any())
+                left = "it counts as no score there" if scored else "it is left out"
+                some = "some items" if scored else "an item"
+                notes.append(f"{metric} of {task} is no number of {some} (such as {shown(example, 40)}), so {left}.")
                 continue
             names = {"editor": pairs.name, "relation": str(task), "asked": metric, "scale": "score", "family": ""}
             names |= dict.fromkeys(("unscored_before", "unscored_after"), len(own) - len(logged))

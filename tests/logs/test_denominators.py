@@ -162,6 +162,10 @@ def test_a_score_that_is_no_number_is_refused_or_named(value: object, tmp_path: 
     both = [{"scores": {"other": {"value": "C"}, **scored(value)["scores"]}}] * N
     beside = inspect(tmp_path / "beside.json", both)
     assert f"{name} of quiz is no number of an item" in screen(compare(beside, beside, QUICK))
+    some = inspect(
+        tmp_path / "some.json", [*[scored(value)] * 2, *[scored({"part": 1} if "/" in name else 1)] * (N - 2)]
+    )
+    assert f"{name} of quiz is no number of some items" in screen(compare(some, some, QUICK))
 
 
 def perplexity(folder: Path, factor: float, others: Mapping[str, Sequence[object]] | None = None) -> Path:
