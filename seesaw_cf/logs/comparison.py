@@ -96,7 +96,7 @@ class LogComparison:
         """The first screen."""
         several = len(self.models) > 1
         tested = set(self.frame.loc[self.frame["family"] == SCORES, "relation"])
-        counts = self.counts[self.counts["task"].isin(tested)].drop_duplicates("task")
+        counts = self.counts[self.counts["task"].isin(tested) | (not tested)].drop_duplicates("task")
         clusters = f"clusters: {self.clusters}" if self.clusters else "every item is a cluster"
         size = f"{quantity(len(counts), 'task')}, {quantity(float(counts['paired'].sum()), 'item')}"
         named = [(f"{model.name}: " * several, model) for model in self.models]

@@ -239,8 +239,10 @@ def _nothing_decided(scores: Sequence[Row]) -> str:
     """Return what is known of the scores where none changed by more than the margin."""
     if little := [row for row in scores if row["verdict"].startswith("slightly_")]:
         return f"A small change is certain, below what was declared to matter: in {what_changed(little[0])}."
+    if not scores:
+        return "No metric is a number of each item, so no change of a score is tested."
     verdicts = {row["verdict"] for row in scores}
-    if verdicts and verdicts <= {"equal", "same"}:
+    if verdicts <= {"equal", "same"}:
         return "No score changed by as much as was declared to matter."
     if verdicts == {"too_few"}:
         return f"Too few to tell: {scores[0]['note']}."
