@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seesaw_cf.base.checks import check_path, one_of
@@ -171,13 +171,22 @@ _ASKED = {"portability": portability, "locality": locality}
 
 def unread_keys(case: Case) -> list[str]:
     """Return the keys of a case's record that nothing reads: they are kept, and nothing of them is asked."""
-    asked = {name for name, prompts in _ASKED.items() if prompts(case)}
+    asked = [name for name, prompts in _ASKED.items() if prompts(case)]
     keys = [key for key in case.extra if key not in _READ and not _belongs(key, asked, case)]
     spellings = {key: set(_spellings(case.extra.get(key))) for key in ("ground_truth", "answers")}
+    kinds = [(name, kind, part) for name in asked for kind, part in _kinds(case.extra.get(name))]
+    keys += [f"{name}: {kind}" for name, kind, part in kinds if part and not list(_pairs(part))]
     return keys + [f"{key}: other spellings" for key, texts in spellings.items() if len(texts) > 1]
 
 
-def _belongs(key: str, asked: set[str], case: Case) -> bool:
+def _kinds(value: object) -> list[tuple[str, object]]:
+    """Return the kinds of prompts under a key with what they hold; none where it is a prompt itself."""
+    if not isinstance(value, Mapping) or any(prompt in value for prompt, _ in _PAIRS):
+        return []
+    return list(value.items())
+
+
+def _belongs(key: str, asked: Sequence[str], case: Case) -> bool:
     """Return whether a key is read as a part of another: prompts that are asked, the edit's own object."""
     if key == "requested_rewrite":
         rest = case.extra[key]

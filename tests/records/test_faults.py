@@ -135,6 +135,13 @@ def score(logprob: float) -> ClozeScore:
     return ClozeScore(logprob, 1, False)
 
 
+def test_a_kind_of_prompts_that_cannot_be_asked_is_said() -> None:
+    kinds = {"Reasoning": [{"prompt": "Ada's capital is", "ground_truth": "Tokyo"}], "Empty": [], "Odd": 7}
+    kinds["Unanswered"] = {"prompt": ["x is"], "ground_truth": [None]}
+    assert unread_keys(parse_record(edit(portability=kinds))) == ["portability: Odd", "portability: Unanswered"]
+    assert unread_keys(parse_record(edit(portability=kinds["Reasoning"]))) == []
+
+
 def test_keys_that_nothing_reads_are_said(tmp_path: Path) -> None:
     records = [edit(source="web", portability="?"), edit(target_new="Chile", source="web")]
     file = written(tmp_path / "edits.json", *records)
