@@ -132,6 +132,14 @@ def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag
     assert data_notes(after) == []
 
 
+@pytest.mark.slow
+def test_a_key_in_the_address_of_a_source_is_in_no_file(pairs: Path, tag: Tag, tag_server: str) -> None:
+    code, out = tag(pairs, f"{tag_server}?key=secret")
+    assert code == 0
+    assert f"{tag_server}?***" in (out / "tags.json").read_text(encoding="utf-8")
+    assert not [file for file in out.rglob("*") if file.is_file() and b"secret" in file.read_bytes()]
+
+
 def _options() -> Any:
     from seesaw_cf.builder_scripts.jobs import BuildOptions
 
