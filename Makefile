@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf audit seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --people-per-edit 100 \
-		--config cross_subject --config cross_property --out runs/demo --report report
+		--config cross_subject --config cross_property --out runs/demo
 
 test: lint types tests
 

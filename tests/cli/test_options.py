@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from seesaw_cf.report.rows import repeat_command
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import public_options
 from tests.cli.commands import OPTIONS
+from tests.conftest import ROOT
 
 # Where second moments are taken from, and that they are what is shared.
 OWN_SENSE = {"--moments"}
@@ -138,3 +140,10 @@ def test_the_first_help_is_quick_and_no_help_loads_a_model_library() -> None:
 def _last_line(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1]
+
+
+def test_the_demo_of_the_makefile_has_options_that_audit_has(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    command = text.partition("/seesaw-cf audit")[2].partition("\n\n")[0]
+    assert main(["audit", "--help", "-v"]) == 0
+    assert set(re.findall(r"--[a-z-]+", command)) <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
