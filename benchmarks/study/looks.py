@@ -105,9 +105,11 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
     for name, what in _SAME.items():
         if any(what(manifest) != what(manifests[0]) for manifest in manifests):
             raise ValueError(f"{where}: got another {name!r}, expected the same in all parts. Join other parts.")
-    reading = {"scores": kept_scores, "edits": lambda part: pq.read_table(part / "edits.parquet")}
-    for name, read in reading.items():
-        tables = [read(part) for part in parts]
+    read: dict[str, list[pa.Table]] = {
+        "scores": [kept_scores(part) for part in parts],
+        "edits": [pq.read_table(part / "edits.parquet") for part in parts],
+    }
+    for name, tables in read.items():
         ids = [set(table["case_id"].to_pylist()) for table in tables]
         if len(set().union(*ids)) < sum(map(len, ids)):
             raise ValueError(f"{where}: got an edit in two parts, expected each in one. Join other parts.")

@@ -119,7 +119,7 @@ def _level(tested: pd.DataFrame, latest: pd.DataFrame, editor: str, level: str) 
     return f"**{verdict}**{marks} {size}{_UNITS[now['scale']]}"
 
 
-def _rows(table: pd.DataFrame, keys: Mapping[str, object]) -> list[Row]:
+def _rows(table: pd.DataFrame, keys: Mapping[str, object]) -> Sequence[Row]:
     for name, value in keys.items():
         table = table[table[name] == value]
     return table.to_dict("records")
