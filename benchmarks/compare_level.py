@@ -24,7 +24,7 @@ from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.logs import CompareSettings
 from seesaw_cf.logs.comparison import read_log
-from seesaw_cf.logs.differences import Question, mean_weights, metric_values, questions
+from seesaw_cf.logs.differences import PairedQuestion, mean_weights, metric_values, questions
 from seesaw_cf.logs.log import Reader
 from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, cluster_codes, pair_logs, wanted_fields
 from seesaw_cf.logs.settings import MARGIN
@@ -76,7 +76,7 @@ class NullTests:
         """
         codes = cluster_codes(pairs.frame, ())[0]["cluster"]
         self.flips = ClusterFlips(int(codes.max()) + 1)
-        self.tests: list[tuple[Question, Codes, Crossing, Codes]] = []
+        self.tests: list[tuple[PairedQuestion, Codes, Crossing, Codes]] = []
         values = {metric: metric_values(pairs.frame, metric) for metric in metrics}
         for question in questions(replace(pairs, metrics=metrics), values, SETTINGS):
             used = np.flatnonzero(np.any(question.members, axis=0) & values[question.metric].there)

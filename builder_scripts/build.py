@@ -20,7 +20,7 @@ from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.card import benchmark, published_card
-from seesaw_cf.builder_scripts.coupled import Claims, Coupled, couple
+from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
 from seesaw_cf.builder_scripts.dataset import About, build, build_coupled, choose_edits
 from seesaw_cf.builder_scripts.embedded import curated, sample_couples, store
 from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
@@ -174,7 +174,7 @@ def couples_of(source: Source, facts: Facts, cases: Sequence[Case]) -> tuple[dic
         RecordError: No edit has a couple.
         SourceError: The source does not answer.
     """
-    claims = Claims(source, facts)
+    claims = RecordedClaims(source, facts)
     couples: dict[str, list[Coupled]] = {}
     counts: Counter[str] = Counter()
     for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):

@@ -37,7 +37,7 @@ class Coupling:
     links: int
 
 
-class Claims:
+class RecordedClaims:
     """Claims, names and couplings of entities, each asked once."""
 
     def __init__(self, source: Source, facts: Facts):
@@ -193,7 +193,7 @@ def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
     return replace(case, case_id=case_id, request=request, extra=rest | follows)
 
 
-def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
+def _identify(claims: RecordedClaims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
     """Link subjects and truths; reason -> number of edits that cannot be linked."""
     edits = edits_of(cases)
     subjects = [str(case.extra.get("subject_id") or "") for case, _, _ in edits]
@@ -214,7 +214,7 @@ def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit],
     return linked, skipped
 
 
-def _likeliest(claims: Claims, ids: Sequence[str], relation_id: str, truths: Sequence[str]) -> str:
+def _likeliest(claims: RecordedClaims, ids: Sequence[str], relation_id: str, truths: Sequence[str]) -> str:
     """Return the first of several entities of one name, the best known first, that holds the truth; else the first."""
     for id, held in claims.of(ids).items():
         values = held.get(relation_id, ()) if relation_id else [value for row in held.values() for value in row]
@@ -223,7 +223,7 @@ def _likeliest(claims: Claims, ids: Sequence[str], relation_id: str, truths: Seq
     return ids[0]
 
 
-def _answer(claims: Claims, subject: str, truths: Sequence[str]) -> str:
+def _answer(claims: RecordedClaims, subject: str, truths: Sequence[str]) -> str:
     """Return the first entity of the answer's name that the subject names, else the first."""
     values = {value for row in claims.of([subject])[subject].values() for value in row}
     return next((id for id in truths if id in values), truths[0])
@@ -233,7 +233,7 @@ def _pairs(held: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
     return {(name, value) for name, values in held.items() for value in values}
 
 
-def _closest(claims: Claims, subject: str, related: Sequence[Coupling]) -> tuple[Coupling, int]:
+def _closest(claims: RecordedClaims, subject: str, related: Sequence[Coupling]) -> tuple[Coupling, int]:
     """Return the first entity that shares most (property, value) pairs with the subject, and how many it shares."""
     own = _pairs(claims.of([subject])[subject])
     held = claims.of(coupling.id for coupling in related)
@@ -258,7 +258,7 @@ def _profile(
     return Profile(entity, truths, coupled)
 
 
-def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Coupled], Counter[str]]:
+def couple(facts: Facts, claims: RecordedClaims, cases: Sequence[Case]) -> tuple[list[Coupled], Counter[str]]:
     """Find the related entity of every edit and what is true of both.
 
     Args:

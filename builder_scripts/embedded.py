@@ -20,7 +20,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_text
 from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.cases import edit_case, with_neighbours
-from seesaw_cf.builder_scripts.coupled import Claims, Coupled, couple
+from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
 from seesaw_cf.builder_scripts.edits import Edit, generate, listed_values
 from seesaw_cf.builder_scripts.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.sources import Source, StoreSource
@@ -244,7 +244,7 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     people = {person.id: person for person in facts.everyone()}
     everybody = Facts(source, replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people))))
     edits = [edit for id in RELATIONS for edit in generate(everybody, id)]
-    claims = Claims(source, facts)
+    claims = RecordedClaims(source, facts)
     held = claims.of(people).items()
     linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}
     numbered = [(number, edit) for number, edit in enumerate(edits, FIRST_COUPLE_ID) if edit.subject.id in linked]

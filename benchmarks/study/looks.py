@@ -137,10 +137,3 @@ def newest(table: pd.DataFrame) -> pd.DataFrame:
 
 def _places(table: pd.DataFrame) -> pd.Series[int]:
     return table["records"].map(_ORDER.index)
-
-
-def look_of(tables: Mapping[str, pd.DataFrame], editor: str) -> Look:
-    """Return the newest look at an editor, of tables about one model."""
-    runs = newest(tables["runs"])
-    row = runs[runs["part"] == editor].iloc[0]
-    return next(look for look in looks_at(str(row["model"])) if look.name == row["records"])

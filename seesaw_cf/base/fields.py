@@ -10,6 +10,7 @@ import numbers
 import re
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -21,12 +22,12 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, SeesawError
 
 
-class Mark:
+class Mark(ABC):
     """A condition on a value, as metadata of `Annotated`."""
 
+    @abstractmethod
     def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
         """Raise `error` where a value breaks the condition."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Edit:
+class EditChoice:
     """Which edit of a run, and in which form.
 
     Attributes:
@@ -79,7 +79,7 @@ def share(
     /,
     *,
     place: Flat[Place] = Place(),
-    edit: Flat[Edit] = Edit(),
+    edit: Flat[EditChoice] = EditChoice(),
     moments: Flat[Moments] = Moments(),
 ) -> None:
     """Push an edit with its card, a page or second moments, and print the address.
@@ -104,7 +104,7 @@ def share(
     say(share_edit(Path(run), str(place.repo), edit.form, options, overwrite=place.overwrite))
 
 
-def _moments(model_name: str, place: Place, edit: Edit, asked: Moments) -> None:
+def _moments(model_name: str, place: Place, edit: EditChoice, asked: Moments) -> None:
     from seesaw_cf.editors import load_editor
     from seesaw_cf.editors.locate.fitted import check_tokens
     from seesaw_cf.editors.locate.moments import MomentOptions, second_moments

@@ -59,7 +59,7 @@ _Z = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class PairedQuestion:
     """A mean over the rows of several tasks, or the difference of one between two sides.
 
     Attributes:
@@ -159,7 +159,9 @@ def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
     return MetricValues(before, after, there & (weights == others), SUMS, weights)
 
 
-def questions(pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings) -> Iterator[Question]:
+def questions(
+    pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings
+) -> Iterator[PairedQuestion]:
     """Yield what is asked: every metric of every task, means of tasks, and groups of what is tested."""
     frame = pairs.frame
     tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
@@ -170,13 +172,13 @@ def questions(pairs: PairedItems, values: Mapping[str, MetricValues], settings: 
     }
     for task, rows in tasks.items():
         for metric in (metric for metric in values if (scored[metric] & rows).any()):
-            yield Question(_family(metric, tested.get(task, ())), task, metric, [rows])
+            yield PairedQuestion(_family(metric, tested.get(task, ())), task, metric, [rows])
     for first in dict.fromkeys(metrics[0] for metrics in tested.values() if metrics):
         alike = [task for task, metrics in tested.items() if metrics and metrics[0] == first]
         members = [tasks[task] for task in alike]
         for name in dict.fromkeys((*tested[alike[0]], MARGIN, LOGLIK)):
             if len(members) > 1 and name in values and all(values[name].there[rows].any() for rows in members):
-                yield Question(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
+                yield PairedQuestion(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
     yield from _groups(frame, values, {task: (metrics, tasks[task]) for task, metrics in tested.items()}, settings)
 
 
@@ -210,7 +212,7 @@ def _groups(
     values: Mapping[str, MetricValues],
     tested: Mapping[str, tuple[Sequence[str], NDArray[np.bool_]]],
     settings: CompareSettings,
-) -> Iterator[Question]:
+) -> Iterator[PairedQuestion]:
     """Yield each group of each field, and its contrast with the others: one of the two where a field has two groups."""
     names = dict.fromkeys((*settings.groups, *KNOWN_GROUPS))
     for field in (name for name in names if f"field:{name}" in frame):
@@ -224,14 +226,14 @@ def _groups(
                     continue
                 for number, group in enumerate(groups):
                     member = rows & np.asarray(column == group)
-                    yield Question("", task, metric, [member], field, group)
+                    yield PairedQuestion("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
                         name = groups[1] if len(groups) == 2 else ""
-                        yield Question(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
+                        yield PairedQuestion(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
 
 
-def _measured(question: Question, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> Row:
+def _measured(question: PairedQuestion, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> Row:
     """Return the numbers of a question that no correction changes, and add its test to the family's."""
     whole = np.any(question.members, axis=0)
     used = np.flatnonzero(whole & own.there)

@@ -114,15 +114,6 @@ class HasLayers(Protocol):
 
 
 @runtime_checkable
-class HasMoments(HasLayers, Protocol):
-    """A config of a method that needs second moments of keys."""
-
-    @property
-    def moment_layers(self) -> tuple[int, ...]:
-        """The blocks for which `fit` computes second moments."""
-
-
-@runtime_checkable
 class ReadsTexts(Protocol):
     """A config of an editor that may learn from a corpus."""
 

@@ -29,7 +29,7 @@ from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATIN
 from seesaw_cf.texts.tasks import Task, claim_tasks, failure_tasks, flaw_tasks, survey_tasks, writing_tasks
 from seesaw_cf.texts.transport import (
     EVIDENCE,
-    Question,
+    RaterQuestion,
     Response,
     config_of,
     instructions_text,
@@ -45,13 +45,13 @@ _CHOICES = {
     "blind": ("more in text A", "the same, or in neither", "more in text B"),
     "published": ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
 }
-_COMMENT = Question("comment", "Anything that the questions cannot hold")
-_SEEN = Question(  # only raters who see the edit can answer it
+_COMMENT = RaterQuestion("comment", "Anything that the questions cannot hold")
+_SEEN = RaterQuestion(  # only raters who see the edit can answer it
     "edit_reflected",
     "Does a text say what the edit says, or take it for granted?",
     (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
 )
-_LABEL = Question(
+_LABEL = RaterQuestion(
     "label",
     "Does the passage support the claim?",
     tuple(zip(LABELS, ("supports", "neither", "contradicts"), strict=True)),
@@ -111,20 +111,20 @@ def _writing_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRo
         yield "passages", about | own | {"finish": "stop" if text else "", "status": "ok" if text else "not written"}
 
 
-def _flaw_questions(words: Instruments, job: ExportJob) -> list[Question]:
+def _flaw_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
     choices = tuple(zip(ANSWERS, _CHOICES[job.protocol], strict=True))
-    flaws = [Question(flaw.name, flaw.title, choices, flaw.people) for flaw in words.flaws.values()]
+    flaws = [RaterQuestion(flaw.name, flaw.title, choices, flaw.people) for flaw in words.flaws.values()]
     return [*flaws, _SEEN, _COMMENT]
 
 
-def _survey_questions(words: Instruments, job: ExportJob) -> list[Question]:
+def _survey_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
     scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
-    return [Question(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
+    return [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
 
 
-def _failure_questions(words: Instruments, job: ExportJob) -> list[Question]:
+def _failure_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
     modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
-    return [Question("modes", "What do you find in the passages?", modes, several=True), _COMMENT]
+    return [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), _COMMENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class TaskKind:
     needs: str
     instructions: str
     tasks: Callable[[RunTexts, ExportJob, Counter[str]], Iterator[Task]]
-    questions: Callable[[Instruments, ExportJob], Sequence[Question]]
+    questions: Callable[[Instruments, ExportJob], Sequence[RaterQuestion]]
     rows: Callable[[Sequence[_Answered]], Iterator[tuple[str, TableRow]]]
     tables: Mapping[str, pa.Schema]
 
@@ -156,7 +156,7 @@ KINDS: Mapping[str, TaskKind] = {
     ),
     "survey": TaskKind(_COUPLED, "survey", survey_tasks, _survey_questions, _survey_rows, {"ratings": RATINGS}),
     "claims": TaskKind(
-        _COUPLED, "claims_people", claim_tasks, lambda *_: (_LABEL, Question(EVIDENCE, "Evidence")), _claim_rows,
+        _COUPLED, "claims_people", claim_tasks, lambda *_: (_LABEL, RaterQuestion(EVIDENCE, "Evidence")), _claim_rows,
         {"annotations": ANNOTATIONS},
     ),
     "failures": TaskKind(
@@ -164,7 +164,7 @@ KINDS: Mapping[str, TaskKind] = {
         {"failures": FAILURES},
     ),
     "writing": TaskKind(
-        "coupled records", "writing", writing_tasks, lambda *_: (Question("text", "Your text"),), _writing_rows,
+        "coupled records", "writing", writing_tasks, lambda *_: (RaterQuestion("text", "Your text"),), _writing_rows,
         {"passages": PASSAGES},
     ),
 }  # fmt: skip
@@ -269,9 +269,9 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
     return {name: pa.Table.from_pylist(rows[name], kind.tables[name]) for name in rows if rows[name] or name == first}
 
 
-def _question(fields: dict[str, Any]) -> Question:
+def _question(fields: dict[str, Any]) -> RaterQuestion:
     choices = tuple((value, words) for value, words in fields["choices"])
-    return Question(fields["name"], fields["text"], choices, tuple(fields["help"]), fields["several"])
+    return RaterQuestion(fields["name"], fields["text"], choices, tuple(fields["help"]), fields["several"])
 
 
 def write_people(results: Path, key: Path, out: Path, rater: str = "", *, overwrite: bool = False) -> str:

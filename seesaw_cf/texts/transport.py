@@ -24,7 +24,7 @@ _BETWEEN = "|"  # between several answers in a cell
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RaterQuestion:
     """What is asked about every task of a kind.
 
     Attributes:
@@ -50,7 +50,7 @@ class Response:
         where: File and task, for messages.
         item: Id of the task in the key.
         rater: Who.
-        answers: Question -> values of its choices, or texts; a question without an answer is missing.
+        answers: A question -> values of its choices, or texts; a question without an answer is missing.
     """
 
     where: str
@@ -67,7 +67,7 @@ Texts = Mapping[str, Mapping[str, str]]
 """Id of a task -> the texts that are shown, by field."""
 
 
-def config_of(fields: Mapping[str, str], questions: Sequence[Question]) -> str:
+def config_of(fields: Mapping[str, str], questions: Sequence[RaterQuestion]) -> str:
     """Return the labelling configuration of a Label Studio project.
 
     Args:
@@ -104,7 +104,7 @@ def _header(view: ET.Element, text: str, size: str = "4") -> None:
     ET.SubElement(view, "Header", value=text.replace("$", "\uff04"), size=size)
 
 
-def sheet_text(texts: Texts, questions: Sequence[Question]) -> str:
+def sheet_text(texts: Texts, questions: Sequence[RaterQuestion]) -> str:
     """Return a sheet with one row a task, and an empty column for each question."""
     out, fields = io.StringIO(), list(next(iter(texts.values())))
     writer = csv.writer(out)
@@ -114,7 +114,7 @@ def sheet_text(texts: Texts, questions: Sequence[Question]) -> str:
     return out.getvalue()
 
 
-def instructions_text(task: str, questions: Sequence[Question]) -> str:
+def instructions_text(task: str, questions: Sequence[RaterQuestion]) -> str:
     """Return what raters read first, with what goes into the columns of a sheet."""
     lines = [task.strip(), "", "In a sheet write into the columns of the questions only; leave a cell empty if unsure."]
     for question in questions:
@@ -124,7 +124,7 @@ def instructions_text(task: str, questions: Sequence[Question]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_responses(path: Path, texts: Texts, questions: Sequence[Question], rater: str) -> list[Response]:
+def read_responses(path: Path, texts: Texts, questions: Sequence[RaterQuestion], rater: str) -> list[Response]:
     """Read a project's JSON export, or a filled sheet; tasks may be in any order or missing.
 
     Args:
@@ -171,7 +171,7 @@ def _check_texts(response: Response, shown: Mapping[str, object], texts: Texts) 
             )
 
 
-def _check_answers(response: Response, question: Question, shown: Mapping[str, str]) -> None:
+def _check_answers(response: Response, question: RaterQuestion, shown: Mapping[str, str]) -> None:
     """Refuse answers that were not offered, and evidence that is not in the text."""
     values, choices = response.answers.get(question.name, ()), [value for value, _ in question.choices]
     if choices and (not set(values) <= set(choices) or (len(values) > 1 and not question.several)):
@@ -231,7 +231,7 @@ def _in_text(words: str, text: str) -> str:
 
 
 def _sheet(
-    path: Path, texts: Texts, questions: Sequence[Question], rater: str
+    path: Path, texts: Texts, questions: Sequence[RaterQuestion], rater: str
 ) -> Iterator[tuple[Response, Mapping[str, object]]]:
     """Yield each row of a filled sheet; between cells are commas, semicolons or tabs."""
     content = read_text(path).removeprefix("\ufeff")
@@ -258,7 +258,7 @@ def _restored(cell: str, text: str) -> str:
     return text if cell.split() in (neutral(text).split(), text.split()) else cell
 
 
-def _cell(question: Question, cell: str) -> tuple[str, ...]:
+def _cell(question: RaterQuestion, cell: str) -> tuple[str, ...]:
     """Return the answers in a cell: values of choices in any case, or their words."""
     several = question.several or question.name == EVIDENCE
     parts = [part.strip() for part in (cell.split(_BETWEEN) if several else [cell])]

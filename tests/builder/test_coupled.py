@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.builder_scripts.build import couples_of
-from seesaw_cf.builder_scripts.coupled import Claims, Coupled, couple
+from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
 from seesaw_cf.builder_scripts.jobs import BuildOptions
 from seesaw_cf.builder_scripts.people import Facts
 from seesaw_cf.builder_scripts.seeds import read_seeds
@@ -65,7 +65,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[list[Coupled], dict[str, int]]]:
         (tmp_path / "world.ttl").write_text(world, encoding="utf-8")
         source = StoreSource(tmp_path / "world.ttl")
         facts = Facts(source, BuildOptions())
-        found, skipped = couple(facts, Claims(source, facts), cases(tmp_path, *records))
+        found, skipped = couple(facts, RecordedClaims(source, facts), cases(tmp_path, *records))
         return found, dict(skipped)
 
     return go

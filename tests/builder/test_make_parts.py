@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.cases import generation_prompts
 from seesaw_cf.builder_scripts.coupled import (
-    Claims,
     Profile,
+    RecordedClaims,
     edits_of,
 )
 from seesaw_cf.builder_scripts.edits import ATTRIBUTES, listed_values
@@ -81,7 +81,7 @@ def test_claims_are_asked_once_and_excluded_properties_left_out(tmp_path: Path) 
     lines = f'wd:Q1 wdt:P27 wd:Q3, wd:Q2 ; wdt:{excluded} wd:Q9 ; wdt:P569 "1900-01-01T00:00:00Z"^^xsd:dateTime .\n'
     (tmp_path / "a.ttl").write_text(PREFIXES + lines, encoding="utf-8")
     source = StoreSource(tmp_path / "a.ttl")
-    claims = Claims(source, Facts(source, BuildOptions()))
+    claims = RecordedClaims(source, Facts(source, BuildOptions()))
     assert claims.of(["Q1", "Q8"]) == {"Q1": {"P27": ["Q2", "Q3"]}, "Q8": {}}
     assert claims.of(iter(["Q8"])) == {"Q8": {}}
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.cases import attribute_prompt, cross_subject, edit_case
-from seesaw_cf.builder_scripts.coupled import Claims
+from seesaw_cf.builder_scripts.coupled import RecordedClaims
 from seesaw_cf.builder_scripts.edits import Edit, attribute_set, generate
 from seesaw_cf.builder_scripts.jobs import BuildOptions
 from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
@@ -74,7 +74,7 @@ def test_a_looked_up_name_is_found_or_is_not_asked_for(tmp_path_factory: pytest.
     facts = Facts(source, BuildOptions())
     sendable = name.isprintable() and bool(name.strip()) and "\\" not in name
     expected = {name: ["Q7"] if sendable else []}
-    assert facts.named([name]) == Claims(source, facts).named([name]) == expected
+    assert facts.named([name]) == RecordedClaims(source, facts).named([name]) == expected
 
 
 @pytest.mark.parametrize("bad", ["no tag", "@en", " @en", "a\\u0022@en", "two\nlines@en", "\u200f@en", "x@EN", 5])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from seesaw_cf.builder_scripts.cases import cross_subject
-from seesaw_cf.builder_scripts.coupled import Claims
+from seesaw_cf.builder_scripts.coupled import RecordedClaims
 from seesaw_cf.builder_scripts.edits import Edit
 from seesaw_cf.builder_scripts.people import FEMALE, MALE, MARGIN, Facts
 
@@ -42,7 +42,7 @@ def test_unknown_values_of_the_query_service_are_no_other_gender(small: Callable
     assert (person.gender, person.holds("P27")) == ((), ("Q17",))
     assert facts.holders("P27", "Q17", "") == []
     assert facts.common("P27") == ["Q17"]
-    assert Claims(facts._source, facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
+    assert RecordedClaims(facts._source, facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
 
 
 def test_deprecated_statements_are_not_read(small: Callable[..., Facts]) -> None:

@@ -27,9 +27,6 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.regard import REGARDS
 from seesaw_cf.texts.graph.folder import MASK, SCORED, SCORES, Crawl, read_crawl, sentences
 
-# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
-# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.
-REGARD_MODEL = "sasha/regardv3"
 ATTACKS = ("identity_attack", "identity_hate")
 PERSPECTIVE = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 _VALUE = {"positive": 1.0, "negative": -1.0}

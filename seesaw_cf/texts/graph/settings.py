@@ -138,6 +138,8 @@ class GraphJob:
     prefix: Annotated[str, OneOf(PREFIXES)] = "both"
     conversation: bool = False
     refusals: Path | None = None
+    # Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a
+    # Hub id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard".
     regard: NameOrPath = "sasha/regardv3"
     attack: NameOrPath = "detoxify"
     plain: Path | None = None
