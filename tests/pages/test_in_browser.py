@@ -47,4 +47,8 @@ def test_print_opens_what_is_folded_without_a_warning(browser: Any, address: Add
         assert tables.count() > 0
         assert not any(tables.evaluate_all(shown))
         page.emulate_media(media="print")
-        assert all(tables.evaluate_all(shown))
+        for _ in range(50):  # a busy machine lays the page out later
+            if all(tables.evaluate_all(shown)):
+                return
+            page.wait_for_timeout(100)
+        pytest.fail("a folded table is not printed")
