@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from seesaw_cf import __version__
-from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.errors import RecordError, StorageError, hide_secrets
 from seesaw_cf.base.files import atomic_folder, cache_folder, dump_json, write_text
 from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case, JsonObject
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.card import benchmark, published_card
 from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
 from seesaw_cf.builder_scripts.dataset import About, build, build_coupled, choose_edits

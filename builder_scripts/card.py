@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import yaml
 
-from seesaw_cf.base.citations import bibtex
+from seesaw_cf.base.text import bibtex
 from seesaw_cf.builder_scripts.draws import WAYS, Draws
 from seesaw_cf.builder_scripts.people import Facts
 from seesaw_cf.builder_scripts.statistics import Statistics, attributes, examples, markdown, people_by_group

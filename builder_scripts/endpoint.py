@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from seesaw_cf import __version__
-from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.errors import RecordError, hide_secrets, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.sources import Source
 from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout, rows
 

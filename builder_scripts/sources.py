@@ -20,10 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, TypeVar
 
-from seesaw_cf.base.errors import RecordError, StorageError, need
+from seesaw_cf.base.errors import RecordError, StorageError, hide_secrets, need
 from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.sparql import Binding, Parameter, SourceError, SourceTimeout, query, rows
 
 BATCH = 200  # identifiers in one query

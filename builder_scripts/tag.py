@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import check_path
-from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.errors import RecordError, hide_secrets
 from seesaw_cf.base.files import atomic_folder, dump_json, safe_name
 from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.build import bar, endpoint_url, open_source
 from seesaw_cf.builder_scripts.dataset import write_rows
 from seesaw_cf.builder_scripts.jobs import Asking, TagJob

@@ -13,8 +13,8 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.base.public import checked
-from seesaw_cf.base.versions import lazy
+from seesaw_cf.base.fields import checked
+from seesaw_cf.base.system import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.base.locks import file_lock
+from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require

@@ -24,7 +24,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts

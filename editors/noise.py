@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, StorageError
-from seesaw_cf.base.versions import resolve
+from seesaw_cf.base.system import resolve
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import is_control
 

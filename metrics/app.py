@@ -15,8 +15,8 @@ import datasets
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError, SeesawError
+from seesaw_cf.base.system import resolve
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.versions import resolve
 from seesaw_cf.metrics.register import METRICS
 
 _BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, TypeError, ValueError)

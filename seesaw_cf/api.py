@@ -27,7 +27,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.editors import plugins
 from seesaw_cf.models.changed import ChangedModel

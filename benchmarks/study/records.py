@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import write_table
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.types import Case

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.tiny_model.filler import filler_sentence, mention_sentence
 from benchmarks.tiny_model.phrasings import Phrasing, phrasings
-from seesaw_cf.base.seeds import chance_of
+from seesaw_cf.base.text import chance_of
 from seesaw_cf.builder_scripts.embedded import read_tsv
 from seesaw_cf.records import groups
 

@@ -27,8 +27,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.hub import download, public_name
-from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
+from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.locate.solve import all_finite
 from seesaw_cf.editors.tensor_files import load_facts, load_tensors, save_tensors

@@ -19,8 +19,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
+from seesaw_cf.base.system import file_lock
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.factors import batch_of, capture, divergence, outer_loss, text_batch
 from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from seesaw_cf.base.citations import bibtex
+from seesaw_cf.base.text import bibtex
 from seesaw_cf.effects import BiasColumns, bias_of_columns
 from seesaw_cf.effects.prompts import SIDES
 from seesaw_cf.metrics.module import column_arguments, describe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from seesaw_cf.base.citations import bibtex
+from seesaw_cf.base.text import bibtex
 from seesaw_cf.effects import SuccessColumns, edit_success
 from seesaw_cf.effects.prompts import SIDES
 from seesaw_cf.effects.success import Success

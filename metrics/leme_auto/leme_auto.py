@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from seesaw_cf.base.citations import bibtex
+from seesaw_cf.base.text import bibtex
 from seesaw_cf.effects.leme_auto import PassageColumns, leme_auto
 from seesaw_cf.metrics.module import column_arguments, describe
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from seesaw_cf.base.citations import bibtex
+from seesaw_cf.base.text import bibtex
 from seesaw_cf.effects.regard import overall_regard
 from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json

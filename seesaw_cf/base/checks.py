@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
-from seesaw_cf.base.urls import hide_secrets
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, hide_secrets, unknown_name
 
 T = TypeVar("T")
 

@@ -20,10 +20,21 @@ what was got, what was expected and what to do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from seesaw_cf.base.urls import hide_secrets
+# A path keeps one of the two slashes.
+_USER = re.compile(r"(?<=\w\w)(:/{1,2})[^\s/?#'\"<>]+@")  # with or without a password
+_QUERY = re.compile(r"(?<=\w\w)(:/{1,2}[^\s?#'\"<>]*[?#])[^\s'\"<>]+")  # or a fragment
+
+
+def hide_secrets(text: str) -> str:
+    """Return a text with the users, passwords, queries and fragments of its URLs as "***", also of chained URLs (`a::s3://...`).
+
+    Signatures and tokens are in queries and behind "#". Other text is as before.
+    """
+    return _QUERY.sub(r"\1***", _USER.sub(r"\1***@", text)) if ":/" in text else text
 
 
 class SeesawError(Exception):

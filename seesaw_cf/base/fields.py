@@ -1,25 +1,33 @@
-"""Kinds of fields that settings declare: a range of numbers, a name of a list, a path that is read or written.
+"""Checks against annotations: of the fields that settings declare, and of arguments of public functions.
+
+A field is a range of numbers, a name of a list, a path that is read or written.
 
 `field_types` checks them in `__post_init__`; the command line makes its options from them.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 import re
+import sys
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from enum import Enum
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, SeesawError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Mark(ABC):
@@ -137,7 +145,7 @@ def memory_size(where: str, text: str) -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def hints_of(kind: Any) -> dict[str, object]:
     """Return field -> annotation of a dataclass."""
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -206,3 +214,68 @@ def words_of(hint: Any) -> str:
     if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
         return f"a list, each item {words_of(typing.get_args(hint)[0])}"
     return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
+
+
+# Arguments of the functions that users call, by beartype.
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function with its arguments checked when it is called; the first call imports beartype.
+
+    Raises:
+        RecordError: (when it is called) An argument has another type; the message names function, argument and types.
+    """
+    checking = functools.cache(lambda: _check(function))
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return checking()(*args, **kwargs)
+
+    return call
+
+
+def check_exports(package: dict[str, Any]) -> None:
+    """Check the functions of a package's `__all__`; calls between its modules are not checked.
+
+    Args:
+        package: `globals()` of the package.
+    """
+    package.update({name: checked(package[name]) for name in package["__all__"] if inspect.isfunction(package[name])})
+
+
+def _check(function: Callable[P, R]) -> Callable[P, R]:
+    import numpy as np
+    from beartype import BeartypeConf, FrozenDict, beartype
+
+    inner = inspect.unwrap(function)
+    written = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    hints = typing.get_type_hints(SimpleNamespace(__annotations__=written), inner.__globals__)
+    wider: dict[Any, Any] = {
+        bool: bool | np.bool_,
+        int: int | np.integer,
+        float: float | int | np.integer | np.floating,
+    }
+    if transformers := sys.modules.get("transformers.modeling_utils"):
+        wider[transformers.PreTrainedModel] = sys.modules["torch"].nn.Module  # peft wraps models in a class of its own
+    conf = BeartypeConf(violation_param_type=RecordError, is_color=False, hint_overrides=FrozenDict(wider))
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(*args, **kwargs)
+
+    functools.update_wrapper(call, function)
+    call.__annotations__ = {name: _wider(hint) for name, hint in hints.items()}
+    return beartype(conf=conf)(call)
+
+
+def _wider(hint: Any) -> Any:
+    """Return a type that also fits what is as good: an array or a column of a data set for a list, but not one text."""
+    from beartype.vale import IsInstance
+
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return str  # the function itself names the known ones
+    if origin in (typing.Union, types.UnionType):
+        return typing.Union[tuple(map(_wider, parts))]  # noqa: UP007
+    if origin is Sequence and not getattr(parts[0], "__module__", "").startswith("seesaw_cf"):
+        return typing.Annotated[Sized, ~IsInstance[str, bytes, Mapping]]  # the function itself names the wrong row
+    return Mapping[tuple(map(_wider, parts))] if origin is Mapping else hint  # type: ignore[misc]

@@ -1,10 +1,12 @@
-"""Read text and JSON files. Errors name the file and the line."""
+"""Text: read from files, with errors that name file and line; made into seeds, and into citations."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+from pathlib import Path
 from typing import Any, NoReturn
 
 from seesaw_cf.base.checks import shown
@@ -122,3 +124,39 @@ def unique_keys(pairs: list[tuple[str, object]]) -> JsonObject:
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
     return mapping
+
+
+def seed_of(*parts: object, bits: int = 48, joined: str | None = None) -> int:
+    """Return a whole number from 0 to 2**bits - 1 that depends only on `parts`; it is the same on every machine.
+
+    Args:
+        parts: Words and numbers.
+        bits: At most 64; 48 is what every server's JSON can carry.
+        joined: The parts as text with this between them are hashed, not as JSON: what was drawn so stays as it was.
+    """
+    text = json.dumps(parts) if joined is None else joined.join(map(str, parts))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - bits)
+
+
+def chance_of(*parts: object, bits: int = 53, joined: str | None = None) -> float:
+    """Return a number in [0, 1) that depends on nothing but `parts`; see `seed_of`."""
+    return seed_of(*parts, bits=bits, joined=joined) / float(2**bits)
+
+
+# The papers that this package follows. Cards of metrics, models and data sets cite from here.
+
+_BIB = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8")
+PAPERS = {entry.partition("{")[2].partition(",")[0]: entry for entry in re.split(r"\n\n", _BIB.strip())}
+"""Key -> BibTeX entry; the paper of an editor's method has the editor's name."""
+
+
+def bibtex(*keys: str, note: str = "") -> str:
+    """Return BibTeX entries, one after the other.
+
+    Args:
+        keys: Out of `PAPERS`.
+        note: What of the first paper is meant, such as "section 4.1".
+    """
+    first, *others = (PAPERS[key] for key in keys)
+    return "\n".join([f"{first[:-2]},\n  note = {{{note}}}\n}}" if note else first, *others])

@@ -1,6 +1,6 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
-from seesaw_cf.base.public import check_exports
+from seesaw_cf.base.fields import check_exports
 from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings, audit
 from seesaw_cf.effects.bias import BiasColumns, bias_of_columns, group_effects

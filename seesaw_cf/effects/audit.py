@@ -16,7 +16,7 @@ from scipy import stats
 from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
 from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.memory import release_memory
+from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, toward_truth
 from seesaw_cf.effects.groups import AXES, CLUSTERS, SCALES

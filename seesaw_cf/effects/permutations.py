@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from seesaw_cf.base.memory import keep_memory
+from seesaw_cf.base.system import keep_memory
 from seesaw_cf.effects.groups import ALL, tag_sets
 from seesaw_cf.effects.means import CHANGES, asked_alike, sort_prompts
 from seesaw_cf.stats.bootstrap import Floats

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.versions import lazy
+from seesaw_cf.base.system import lazy
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.checks import address
-from seesaw_cf.base.errors import ServiceError, need
+from seesaw_cf.base.errors import ServiceError, hide_secrets, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 
 if TYPE_CHECKING:

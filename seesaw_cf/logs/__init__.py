@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.versions import lazy
+from seesaw_cf.base.system import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.logs.comparison import LogComparison, compare, read_log

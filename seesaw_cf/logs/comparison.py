@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from seesaw_cf.base.checks import brief, check_path
 from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import csv_text, sweep, write_text
-from seesaw_cf.base.public import checked
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.logs import sentences

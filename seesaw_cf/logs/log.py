@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.logs.settings import LOGLIK, MARGIN
 
 ERRORED, INVALIDATED = "errored", "invalidated"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.versions import lazy
+from seesaw_cf.base.system import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.models.architectures import ModelParts, model_parts

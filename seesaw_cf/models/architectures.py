@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 
 _OWN_MASKS = ("flash", "flex", "paged")
 

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, overload
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError, hide_secrets
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.models.names import EMBEDDED, model_path
 
 # A file, with a column perhaps, or a data set of the Hub: not only a path, and so not checked as one.

@@ -20,9 +20,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder, dump_json
+from seesaw_cf.base.system import versions
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.versions import versions
 from seesaw_cf.models.trial import silent_loaders
 from seesaw_cf.models.weights import (
     BaseFacts,

@@ -36,7 +36,7 @@ from seesaw_cf.base.errors import (
     UnsupportedModelError,
     unknown_name,
 )
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path

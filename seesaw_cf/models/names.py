@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import StorageError, UnknownNameError, unknown_name
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 
 EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
 """Models that come with the package: folders below `seesaw_cf/models/`."""

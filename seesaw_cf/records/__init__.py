@@ -1,6 +1,6 @@
 """Data records: the released JSON files, CounterFact, zsRE and EasyEdit as `Case` objects, and cases as Parquet."""
 
-from seesaw_cf.base.public import check_exports
+from seesaw_cf.base.fields import check_exports
 from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases, table_to_cases
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 
 if TYPE_CHECKING:
     from datasets import Dataset

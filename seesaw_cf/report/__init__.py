@@ -1,6 +1,6 @@
 """From finished runs to a screen, a page, tables and pictures; every number comes from one frame."""
 
-from seesaw_cf.base.public import check_exports
+from seesaw_cf.base.fields import check_exports
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.pairs import RunResult, read_run

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import brief
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.tables import CONTROL_SEEDS, read_table
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.answers import answers, mark

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 from seesaw_cf.base.checks import LARGEST, shown
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case
 
 T = TypeVar("T")

@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.errors import RecordError, hide_secrets
+from seesaw_cf.base.system import versions
 from seesaw_cf.base.types import Case, JsonObject
-from seesaw_cf.base.urls import hide_secrets
-from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.control_names import planned
 from seesaw_cf.editors.plugins import code_facts
 from seesaw_cf.models.changed import ChangedModel

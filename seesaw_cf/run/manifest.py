@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
+from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError, hide_secrets
 from seesaw_cf.base.files import create_text, sweep
 from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.base.urls import hide_secrets
 
 _log = logging.getLogger(__name__)
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.

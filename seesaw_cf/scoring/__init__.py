@@ -1,6 +1,6 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
-from seesaw_cf.base.public import check_exports
+from seesaw_cf.base.fields import check_exports
 from seesaw_cf.base.types import SCORERS
 from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer, score_each

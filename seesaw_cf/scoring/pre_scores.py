@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.base.locks import file_lock
+from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.identity import has_own_code

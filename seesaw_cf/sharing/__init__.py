@@ -1,6 +1,6 @@
 """Sharing an edit: a small folder that is the edit, a LoRA adapter, a full checkpoint, a repository on the Hub."""
 
-from seesaw_cf.base.public import check_exports
+from seesaw_cf.base.fields import check_exports
 from seesaw_cf.models.adapters import to_peft
 from seesaw_cf.models.delta_files import load_delta, merge_and_save, save_delta
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence

@@ -9,8 +9,8 @@ from typing import Any
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
-from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.base.terminal import markdown_table
+from seesaw_cf.base.text import PAPERS, bibtex
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.delta_files import DeltaFacts
 from seesaw_cf.models.names import EMBEDDED

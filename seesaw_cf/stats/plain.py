@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 
 P = ParamSpec("P")
 

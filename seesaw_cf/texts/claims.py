@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.judge import Answer, Instrument, Prompt, few_shot

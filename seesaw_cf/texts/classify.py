@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from seesaw_cf.base.errors import StorageError, UnknownNameError
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.instruments import DEFAULT, Shown
 from seesaw_cf.effects.leme_annotation import LABELS, sentences

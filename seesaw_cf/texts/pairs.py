@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.seeds import chance_of, seed_of
+from seesaw_cf.base.text import chance_of, seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Flaw, Instruments
 from seesaw_cf.texts.judge import Answer, Instrument, Prompt, is_refusal

@@ -16,9 +16,8 @@ import pyarrow as pa
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.files import write_new
-from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import table_bytes
-from seesaw_cf.base.text import read_json
+from seesaw_cf.base.text import read_json, seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, Instruments, read_instruments
 from seesaw_cf.effects.leme_annotation import LABELS

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import EditRequest, Entity
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name, request_of

@@ -16,8 +16,8 @@ import pyarrow as pa
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.base.files import read_bytes
-from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.leme_annotation import CLAIM_KINDS, LABELS
 from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, reflected_row

@@ -14,10 +14,9 @@ from typing import cast
 import numpy as np
 import torch
 
-from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
+from seesaw_cf.base.system import versions
 from seesaw_cf.base.types import Case, JsonObject
-from seesaw_cf.base.urls import hide_secrets
-from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.generation.api import OpenAIGenerator

@@ -9,7 +9,7 @@ from dataclasses import asdict, astuple, dataclass, field
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments, Item, Shown
 from seesaw_cf.texts.claims import claims_of, foreign

@@ -9,7 +9,7 @@ import evaluate
 import pytest
 import yaml
 
-from seesaw_cf.base.citations import PAPERS, bibtex
+from seesaw_cf.base.text import PAPERS, bibtex
 from seesaw_cf.editors import EDITORS
 
 ROOT = Path(__file__).resolve().parents[2]

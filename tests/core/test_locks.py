@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.base.errors import StorageError
-from seesaw_cf.base.locks import file_lock
+from seesaw_cf.base.system import file_lock
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from seesaw_cf.base.locks import file_lock
+from seesaw_cf.base.system import file_lock
 with file_lock(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     time.sleep(600)

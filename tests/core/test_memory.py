@@ -11,7 +11,7 @@ import pytest
 COUNTS = """
 import resource, threading
 import numpy as np
-from seesaw_cf.base.memory import keep_memory
+from seesaw_cf.base.system import keep_memory
 
 def loop(found):
     def faults(times):

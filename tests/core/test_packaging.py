@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf import __all__, __version__
-from seesaw_cf.base import versions
+from seesaw_cf.base import system
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = {"seesaw_cf": "seesaw_cf", "seesaw_cf.editors": "editors", "seesaw_cf.metrics": "metrics"} | {
@@ -269,9 +269,9 @@ import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.metrics.register
 
 
 def test_the_commit_is_of_the_package_and_not_of_a_repository_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bool(versions.versions()["commit"]) == (ROOT / ".git").exists()
-    monkeypatch.setattr(versions, "__file__", str(ROOT / "seesaw_cf" / "texts" / "graph" / "versions.py"))
-    assert versions.versions()["commit"] == ""
+    assert bool(system.versions()["commit"]) == (ROOT / ".git").exists()
+    monkeypatch.setattr(system, "__file__", str(ROOT / "seesaw_cf" / "texts" / "graph" / "versions.py"))
+    assert system.versions()["commit"] == ""
 
 
 def test_the_running_package_is_this_one() -> None:

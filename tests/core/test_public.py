@@ -21,7 +21,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from seesaw_cf import types
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 from seesaw_cf.effects import BiasColumns, bias_of_columns
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 from seesaw_cf.records import cases_to_table

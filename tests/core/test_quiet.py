@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from tqdm import tqdm
 
-from seesaw_cf.base import versions
+from seesaw_cf.base import system
 from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet, say_when_waiting, stage, stages
 
 
@@ -130,8 +130,8 @@ def test_a_slow_import_says_what_is_loaded(monkeypatch: pytest.MonkeyPatch, capl
         time.sleep(0.3)
         return SimpleNamespace(audit=name)
 
-    monkeypatch.setattr(versions, "import_module", slow)
-    monkeypatch.setattr(versions, "_PATIENCE", 0.01)
-    find, _ = versions.lazy("package", {"audit": "package.api"})
+    monkeypatch.setattr(system, "import_module", slow)
+    monkeypatch.setattr(system, "_PATIENCE", 0.01)
+    find, _ = system.lazy("package", {"audit": "package.api"})
     assert find("audit") == "package.api"
     assert "loading package.api and the libraries that it needs, such as torch" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.base.seeds import chance_of, seed_of
+from seesaw_cf.base.text import chance_of, seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,4 +41,4 @@ def test_every_text_has_a_seed_and_a_chance_in_range(parts: list[int | str], bit
 def test_nothing_else_makes_numbers_of_hashes() -> None:
     for folder in ("seesaw_cf", "editors", "metrics", "builder_scripts"):
         for file in (ROOT / folder).rglob("*.py"):
-            assert "int.from_bytes(" not in file.read_text(encoding="utf-8") or file.name == "seeds.py", file
+            assert "int.from_bytes(" not in file.read_text(encoding="utf-8") or file.name == "text.py", file

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import StorageError
-from seesaw_cf.base.urls import hide_secrets
+from seesaw_cf.base.errors import StorageError, hide_secrets
 
 URLS = {
     "https://me:secret@host:8000/v1": "https://***@host:8000/v1",

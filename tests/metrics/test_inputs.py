@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.base.versions import resolve
+from seesaw_cf.base.system import resolve
 from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 

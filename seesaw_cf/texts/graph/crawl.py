@@ -17,11 +17,11 @@ from typing import NamedTuple, cast
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import safe_name
-from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.base.seeds import seed_of
-from seesaw_cf.base.versions import versions
+from seesaw_cf.base.system import versions
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.generation import types
 from seesaw_cf.generation.types import Ask, Completion, Message
 from seesaw_cf.run.manifest import RunManifest

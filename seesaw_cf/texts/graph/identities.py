@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
-from seesaw_cf.base.fields import field_types
-from seesaw_cf.base.public import checked
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.fields import checked, field_types
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.texts.graph.settings import ANSWER, SELECTIONS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.base.errors import RecordError, RunFolderError, need
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.public import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.run.manifest import differences

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.checks import address
 from seesaw_cf.base.errors import RecordError, ServiceError, UnknownNameError, need
-from seesaw_cf.base.public import checked
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.retrying import TryAgain, try_again
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.regard import REGARDS
