@@ -22,12 +22,10 @@ import pandas as pd
 
 from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
-from seesaw_cf.logs import CompareSettings
-from seesaw_cf.logs.comparison import read_log
-from seesaw_cf.logs.differences import PairedQuestion, mean_weights, metric_values, questions
+from seesaw_cf.logs import MARGIN, CompareSettings, read_log
+from seesaw_cf.logs.differences import GROUPS, PairedQuestion, metric_values, questions
 from seesaw_cf.logs.log import Reader
-from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, cluster_codes, pair_logs, wanted_fields
-from seesaw_cf.logs.settings import MARGIN
+from seesaw_cf.logs.pairing import SIDES, PairedItems, cluster_codes, pair_logs, wanted_fields
 from seesaw_cf.stats import Crossing
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
@@ -40,7 +38,6 @@ RESULTS = Path(__file__).parent / "results"
 SCHEMES = ("clusters", "items", "re-seeded")
 SETTINGS = CompareSettings()
 FLIPS = 499
-_SIDES = (BASE, CHANGED)
 
 
 def exchanged(pairs: PairedItems, rng: np.random.Generator, by: str) -> PairedItems:
@@ -50,17 +47,17 @@ def exchanged(pairs: PairedItems, rng: np.random.Generator, by: str) -> PairedIt
     turned = rng.random(int(codes.max()) + 1)[codes] < 0.5
     columns = {}
     for name in pairs.metrics:
-        before, after = (frame[f"metric:{name}/{side}"].to_numpy(float) for side in _SIDES)
-        columns[f"metric:{name}/{BASE}"] = np.where(turned, after, before)
-        columns[f"metric:{name}/{CHANGED}"] = np.where(turned, before, after)
+        before, after = (frame[f"metric:{name}_{side}"].to_numpy(float) for side in SIDES)
+        columns[f"metric:{name}_before"] = np.where(turned, after, before)
+        columns[f"metric:{name}_after"] = np.where(turned, before, after)
     return replace(pairs, frame=frame.assign(**columns))
 
 
 def reseeded(pairs: PairedItems, rng: np.random.Generator) -> PairedItems:
     """Return pairs with answers drawn twice: right with the base's probability, from its margin."""
-    frame = pairs.frame[pairs.frame[f"metric:{MARGIN}/{BASE}"].notna()].reset_index(drop=True)
-    right = 1 / (1 + np.exp(-frame[f"metric:{MARGIN}/{BASE}"].to_numpy(float)))
-    scores = {f"metric:acc/{side}": (rng.random(len(frame)) < right).astype(float) for side in (BASE, CHANGED)}
+    frame = pairs.frame[pairs.frame[f"metric:{MARGIN}_before"].notna()].reset_index(drop=True)
+    right = 1 / (1 + np.exp(-frame[f"metric:{MARGIN}_before"].to_numpy(float)))
+    scores = {f"metric:acc_{side}": (rng.random(len(frame)) < right).astype(float) for side in SIDES}
     return replace(pairs, frame=frame.assign(**scores), metrics=("acc",))
 
 
@@ -80,8 +77,7 @@ class NullTests:
         values = {metric: metric_values(pairs.frame, metric) for metric in metrics}
         for question in questions(replace(pairs, metrics=metrics), values, SETTINGS):
             used = np.flatnonzero(np.any(question.members, axis=0) & values[question.metric].there)
-            members = [member[used].astype(float) for member in question.members]
-            parts = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
+            parts = [part[used] for part in question.parts(values[question.metric].there.astype(float))]
             if question.family and all(part.any() for part in parts):
                 crossing = Crossing(parts, {"cluster": codes[used]})
                 kept = codes[used][crossing.used]
@@ -93,9 +89,9 @@ class NullTests:
         """Return whether a family has a corrected p below .05; of all tests the share with p alone below it."""
         sums = []
         for question, used, crossing, names in self.tests:
-            before, after = (pairs.frame[f"metric:{question.metric}/{side}"].to_numpy(float)[used] for side in _SIDES)
+            before, after = (pairs.frame[f"metric:{question.metric}_{side}"].to_numpy(float)[used] for side in SIDES)
             change = after - before
-            sums.append((names, crossing.cluster_sums(change - (change.mean() if question.contrast else 0.0))))
+            sums.append((names, crossing.cluster_sums(change - (change.mean() if question.family == GROUPS else 0.0))))
         observed, drawn = self.flips.flipped_p(sums, draws, seed)
         families = np.array([question.family for question, *_ in self.tests])
         rejected = {

@@ -8,7 +8,7 @@ from seesaw_cf.base.errors import need
 from seesaw_cf.base.fields import Count, OutputFolder, Positive
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.parse import Flat
-from seesaw_cf.logs.settings import CompareSettings
+from seesaw_cf.logs import CompareSettings
 
 
 def compare(

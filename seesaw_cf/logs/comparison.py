@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,23 +12,21 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from seesaw_cf.base.checks import brief, check_path
-from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.logs import sentences
+from seesaw_cf.logs import LOGLIK, CompareSettings, sentences
 from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences
-from seesaw_cf.logs.inspect_log import is_inspect, read_inspect
-from seesaw_cf.logs.lm_eval import is_lm_eval, read_lm_eval
-from seesaw_cf.logs.log import EvalLog, Reader, read_tables, sample_errors
-from seesaw_cf.logs.pairing import add_mapping, check_fields, pair_logs, wanted_fields
-from seesaw_cf.logs.settings import LOGLIK, CompareSettings
+from seesaw_cf.logs.formats import read_log
+from seesaw_cf.logs.log import EvalLog, Reader
+from seesaw_cf.logs.pairing import SIDES, pair_logs, wanted_fields, with_fields
 from seesaw_cf.report import figures
 from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
-from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Screen
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.plain import json_text
 
 Place = str | Path
 ABOUT: Mapping[str, str] = {
@@ -56,55 +53,53 @@ class LogComparison:
     """What changed models do otherwise than their base, item by item.
 
     Attributes:
-        base: Name of the base.
-        frame: Rows of `seesaw_cf.logs.differences.differences`; `editor` is the changed model.
-        answers: The form of answers, by `changed` model and task.
-        counts: Items that were paired and left out, by `changed` model and task.
+        models: What is known of each changed model.
         clusters: In words, what keeps items together; "" = each is alone.
         settings: What was declared.
         sources: Where the logs were read, the base first.
-        notes: Sentences about the logs.
     """
 
-    base: str
-    frame: pd.DataFrame
-    answers: pd.DataFrame
-    counts: pd.DataFrame
+    models: Sequence[sentences.ModelChange]
     clusters: str
     settings: CompareSettings
-    sources: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...]
 
     __repr__ = brief
 
     @cached_property
-    def models(self) -> list[sentences.ModelChange]:
-        """What is known of each changed model."""
-        return [
-            sentences.ModelChange(
-                str(name),
-                self.base,
-                own,
-                self.answers[self.answers["changed"] == name],
-                self.counts[self.counts["changed"] == name],
-            )
-            for name, own in self.frame.groupby("editor", sort=False)
-        ]
+    def frame(self) -> pd.DataFrame:
+        """Rows of `seesaw_cf.logs.differences.differences`; `editor` is the changed model."""
+        return pd.concat([model.frame for model in self.models], ignore_index=True)
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The form of answers, by `changed` model and task."""
+        return pd.concat([model.answers.assign(changed=model.name) for model in self.models], ignore_index=True)
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """Items that were paired and left out, by `changed` model and task."""
+        return pd.concat([model.counts.assign(changed=model.name) for model in self.models], ignore_index=True)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the logs."""
+        return list(dict.fromkeys(note for model in self.models for note in model.log_notes))
 
     @cached_property
     def screen(self) -> Screen:
         """The first screen."""
-        several = len(self.models) > 1
         tested = set(self.frame.loc[self.frame["family"] == SCORES, "relation"])
         counts = self.counts[self.counts["task"].isin(tested) | (not tested)].drop_duplicates("task")
         clusters = f"clusters: {self.clusters}" if self.clusters else "every item is a cluster"
         size = f"{quantity(len(counts), 'task')}, {quantity(float(counts['paired'].sum()), 'item')}"
-        named = [(f"{model.name}: " * several, model) for model in self.models]
+        changed = " and ".join(model.name for model in self.models)
+        named = [(f"{model.name}: " if len(self.models) > 1 else "", model) for model in self.models]
         return Screen(
-            about=f"{' and '.join(model.name for model in self.models)} against {self.base}: {size}; {clusters}",
+            about=f"{changed} against {self.models[0].base}: {size}; {clusters}",
             finding=[f"{name}{sentence}" for name, model in named for sentence in sentences.finding(model)],
             missing=" ".join(f"{name}{words}" for name, model in named if (words := sentences.missing(model))),
-            columns=["before", "after"],
+            columns=SIDES,
             sections={
                 f"{name}{title}": rows for name, model in named for title, rows in sentences.sections(model).items()
             },
@@ -135,28 +130,26 @@ class LogComparison:
     def _parts(self) -> Iterator[Part]:
         changes = self.frame[(self.frame["what"] == "change") & self.frame["value"].notna()]
         tests, groups = changes[changes["decides"].astype(bool)], changes[changes["axis"] != ALL]
-        for title, own in (("What changed", tests), ("Were some groups hit harder?", groups)):
-            drawn = {str(axis): list(_pictures(rows)) for axis, rows in own.groupby("axis", sort=False)}
-            if drawn:
-                yield Part(
-                    title, pictures={"" if axis == ALL else axis: own for axis, own in drawn.items()}, table=_table(own)
-                )
         contrasts = self.frame[self.frame["family"] == GROUPS].sort_values("p_adjusted", kind="stable")
-        if len(contrasts):
+        titles = ("What changed", "Were some groups hit harder?", "Groups beside the others")
+        for title, own in zip(titles, (tests, groups, contrasts)):
+            drawn = own[own["what"] == "change"].groupby(own["axis"].replace(ALL, ""), sort=False)
+            pictures = {str(axis): list(_pictures(rows)) for axis, rows in drawn}
             text = "The change of each group minus that of the others; the groups' intervals alone are no such test."
-            yield Part("Groups beside the others", [text], table=_table(contrasts))
+            if len(own):
+                yield Part(title, [] if pictures else [text], pictures=pictures, table=_table(own))
 
     def record(self) -> Mapping[str, object]:
-        """Return the comparison as plain JSON: the screen, the tests, what was declared and where the logs were."""
+        """Return the comparison as JSON: the screen, the tests, what was declared and where the logs were."""
         settings = asdict(self.settings) | {"mapping": str(self.settings.mapping or "")}
         tests = rows_of(self.frame[self.frame["family"].isin(FAMILIES)].dropna(axis=1, how="all"))
-        return dict(plain({"screen": self.screen.record(), "tests": tests, "settings": settings, "logs": self.sources}))
+        return {"screen": self.screen.record(), "tests": tests, "settings": settings, "logs": self.sources}
 
     def write(self, folder: Path) -> None:
         """Write `report.html`, `report.json` and the folder `tables`; raise StorageError where that fails."""
         sweep(folder)
         write_text(folder / "report.html", self.page())
-        write_text(folder / "report.json", json.dumps(self.record(), ensure_ascii=False, indent=1) + "\n")
+        write_text(folder / "report.json", json_text(self.record()))
         for name, table in self.tables.items():
             write_text(folder / "tables" / f"{name}.csv", csv_text(table))
 
@@ -169,84 +162,39 @@ class LogComparison:
         return f'<iframe srcdoc="{page}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
 
 
-def _name(row: Mapping[str, object], several: bool) -> str:
-    group = "" if row["axis"] == ALL else f"{row['group']}, "
-    return f"{row['editor']}: " * several + f"{group}{row['relation']} {row['asked']}"
+def _names(rows: pd.DataFrame) -> list[str]:
+    """Return what each row is about; the changed model is named where there are several."""
+    several = rows["editor"].nunique() > 1
+    found = rows["relation"] + " " + rows["asked"]
+    found = found.where(rows["axis"] == ALL, rows["group"] + ", " + found)
+    return list(rows["editor"] + ": " + found if several else found)
 
 
 def _pictures(rows: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
     """Yield a forest of changes for each unit, losses to the right."""
-    several = rows["editor"].nunique() > 1
     colours = dict(zip(dict.fromkeys(rows["editor"]), figures.COLOURS * len(rows)))
     for scale, own in rows[rows["asked"] != LOGLIK].groupby("scale", sort=False):
-        sign = 1 if scale == SUMS else -1
-        factor, unit = (100 * sign, "points") if scale == "share" else (sign, "" if scale == "score" else str(scale))
-        labels, marks = [], []
-        for number, row in enumerate(rows_of(own)):
-            value, low, high = (factor * float(row[name]) for name in ("value", "low", "high"))
-            labels.append(_name(row, several))
-            marks.append((number, value, min(low, high), max(low, high), colours[row["editor"]]))
+        factor = (100 if scale == "share" else 1) * (1 if scale == SUMS else -1)
+        unit = {"share": "points", "score": ""}.get(str(scale), str(scale))
+        ends = (factor * own[["value", "low", "high"]].astype(float)).to_numpy().tolist()
+        marks = [
+            (at, value, min(low, high), max(low, high), colours[name])
+            for at, ((value, low, high), name) in enumerate(zip(ends, own["editor"]))
+        ]
         margin = abs(factor) * float(own["margin"].iloc[0])
-        figure = figures.draw_panels([figures.Panel("", labels, marks, margin, f"worse, {unit} \u2192")])
-        yield "", Markup(figures.svg(figure, f"Changes, {unit}: {', '.join(labels)}"))
+        figure = figures.draw_panels([figures.Panel("", _names(own), marks, margin, f"worse, {unit} \u2192")])
+        yield "", Markup(figures.svg(figure, f"Changes, {unit}: {', '.join(_names(own))}"))
 
 
 def _table(rows: pd.DataFrame) -> PageTable:
-    several = rows["editor"].nunique() > 1
-    body = [
-        PageRow(
-            [
-                _name(row, several),
-                *(sentences.level_text(row, when) for when in ("before", "after")),
-                sentences.change_text(row),
-                f"{row['p_adjusted']:.3g}" if row["p_adjusted"] == row["p_adjusted"] else "\u2013",
-                f"{row['n']:,}",
-                sentences.badge(row)[0],
-            ]
-        )
-        for row in rows_of(rows)
-    ]
+    body = [PageRow([name, *_cells(row)]) for name, row in zip(_names(rows), rows_of(rows))]
     return PageTable(_HEADS, [False, True, True, True, True, True, False], body)
 
 
-# Reading.
-
-_HARNESSES: Mapping[str, tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], EvalLog]]] = {
-    "lm_eval": (is_lm_eval, read_lm_eval),
-    "inspect_ai": (is_inspect, read_inspect),
-}
-_TABLES = (".csv", ".tsv", ".parquet")  # which may lie beside a log
-
-
-@checked
-def read_log(path: Place, reader: Reader | None = None) -> EvalLog:
-    """Return the items of a log.
-
-    Args:
-        path: A file, or a folder of one model's logs: of lm_eval (`--log_samples`), inspect_ai (`.eval`, `.json`),
-            or a CSV or Parquet table.
-        reader: What is kept and allowed; None = the defaults.
-
-    Raises:
-        StorageError: There is no such file, or it cannot be read.
-        RecordError: It is no log, or a sample cannot be used.
-    """
-    place, reader = check_path(path), reader or Reader()
-    if not place.exists():
-        raise StorageError(f"{place}: no such file or folder. Name a log or a folder of logs.")
-    files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
-    logs = {name: [file for file in files if is_log(file)] for name, (is_log, _) in _HARNESSES.items()}
-    if len(found := [name for name, own in logs.items() if own]) > 1:
-        raise RecordError(f"{place}: logs of {' and '.join(found)}, expected one harness. Name the folder of one.")
-    with sample_errors(place, "values as the format has them. Write the log again."):
-        if found:
-            return _HARNESSES[found[0]][1](place, logs[found[0]], reader)
-        if tables := [file for file in files if file.suffix in _TABLES]:
-            return read_tables(place, tables, reader)
-    raise RecordError(
-        f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
-        "or a CSV or Parquet table."
-    )
+def _cells(row: Row) -> list[str]:
+    p = f"{row['p_adjusted']:.3g}" if row["p_adjusted"] == row["p_adjusted"] else "\u2013"
+    levels = [sentences.level_text(row, side) for side in SIDES]
+    return [*levels, sentences.change_text(row), p, f"{row['n']:,}", sentences.badge(row)[0]]
 
 
 def _distinct_names(logs: Sequence[EvalLog], paths: Sequence[Path]) -> list[str]:
@@ -289,25 +237,15 @@ def compare(
     several = named.values() if named else [changed] if isinstance(changed, str | Path) else changed
     paths = [check_path(path) for path in (base, *several)]
     logs = [read_log(path, Reader(wanted_fields(settings), settings.allow)) for path in paths]
-    if settings.mapping:
-        logs = [add_mapping(log, settings.mapping) for log in logs]
     names = _distinct_names(logs, paths)
     names[1:] = list(named) or names[1:]
     if twice := next((name for name in names[1:] if names[1:].count(name) > 1), None):
         raise RecordError(f"compare: the changed log {twice} is given twice, expected several. Name each once.")
-    logs = [replace(log, name=name) for log, name in zip(logs, names)]
-    for log in logs:
-        check_fields(log, settings)
-    pairs = [pair_logs(logs[0], log, settings) for log in logs[1:]]
-    found = [differences(pair, settings) for pair in pairs]
-    notes = dict.fromkeys(note for pair, (_, _, own) in zip(pairs, found) for note in (*pair.notes, *own))
-    return LogComparison(
-        names[0],
-        pd.concat([frame for frame, *_ in found], ignore_index=True),
-        pd.concat([sentences.answer_forms(pair).assign(changed=pair.name) for pair in pairs], ignore_index=True),
-        pd.concat([pair.counts.assign(changed=pair.name) for pair in pairs], ignore_index=True),
-        found[0][1],
-        settings,
-        tuple(map(str, paths)),
-        tuple(notes),
-    )
+    logs = [with_fields(replace(log, name=name), settings) for log, name in zip(logs, names)]
+    models, about = [], ""
+    for log in logs[1:]:
+        pairs = pair_logs(logs[0], log, settings)
+        frame, about, notes = differences(pairs, settings)
+        forms = sentences.answer_forms(pairs)
+        models.append(sentences.ModelChange(log.name, names[0], frame, forms, pairs.counts, (*pairs.notes, *notes)))
+    return LogComparison(models, about, settings, tuple(map(str, paths)))

@@ -19,9 +19,8 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.logs.log import number_of
+from seesaw_cf.logs import LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
-from seesaw_cf.logs.settings import LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.report.frame import COLUMNS, Row, group_verdict, row
 from seesaw_cf.stats import (
     adjust,
@@ -49,6 +48,7 @@ McNemar's p, the largest change of an item, and items without a score."""
 CORPUS = "of the whole task, not tested"
 SUMS = "nats a word"
 """Scale of sums over documents, such as a perplexity: more is worse."""
+POOLED = "mean of "
 VERDICTS = ("fell", "slightly_fell", "equal", "slightly_rose", "rose", "undecided", "too_few", "same")
 """Of a change; those of a contrast are `seesaw_cf.report.frame.GROUP_VERDICTS`."""
 _UNDIRECTED = {"equivalent": "equal", "undetermined": "undecided", "not testable": "too_few"}
@@ -56,6 +56,7 @@ _LOST_SCORES = 0.1  # where shares of items without a score differ by this, a me
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
 _Z = 1.959964
+_Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +64,24 @@ class PairedQuestion:
     """A mean over the rows of several tasks, or the difference of one between two sides.
 
     Attributes:
-        family: One of `FAMILIES`; "" = no test.
+        family: One of `FAMILIES`, the difference of two sides in the last; "" = no test.
         task, metric: Of what.
         members: (items,) rows of each task, or of each side of a contrast.
         field, group, rest: Whom it is about, and the other group where there are two.
-        contrast: Whether it is a difference.
     """
 
     family: str
     task: str
     metric: str
-    members: Sequence[NDArray[np.bool_]]
+    members: Sequence[_Mask]
     field: str = ALL
     group: str = ALL
     rest: str = ""
-    contrast: bool = False
+
+    def parts(self, weights: Floats | float = 1.0) -> list[Floats]:
+        """Return the weights of items in a mean of means over members, or those of each side of a contrast."""
+        shares = [member * weights / ((member * weights).sum() or 1) for member in self.members]
+        return shares if self.family == GROUPS else [np.asarray(np.mean(shares, axis=0))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +97,21 @@ class MetricValues:
 
     before: Floats
     after: Floats
-    there: NDArray[np.bool_]
+    there: _Mask
     scale: str
     weights: Floats
 
-    @property
-    def floor(self) -> float:
-        """The largest change that is rounding."""
-        return BOUNDS["float32"] if self.scale == "nats" else 0.0
+
+def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
+    """Return a metric of paired items."""
+    before, after = (frame[f"metric:{metric}_{side}"].to_numpy(np.float64) for side in SIDES)
+    there, sizes = np.isfinite(before) & np.isfinite(after), np.abs([before, after])
+    is_share = np.isfinite(sizes).any() and not (sizes > 1).any()
+    scale = "nats" if metric in (MARGIN, LOGLIK) else "share" if is_share else "score"
+    if f"weight:{metric}_{SIDES[0]}" not in frame:
+        return MetricValues(before, after, there, scale, np.ones(len(frame)))
+    weights, others = (frame[f"weight:{metric}_{side}"].to_numpy(np.float64) for side in SIDES)
+    return MetricValues(before, after, there & (weights == others), SUMS, weights)
 
 
 def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str, list[str]]:
@@ -109,93 +120,58 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
     Raises:
         RecordError: Nothing is scored in both logs, or they have none of `settings.metrics`.
     """
-    frame = pairs.frame
     if settings.metrics and not set(settings.metrics) & set(pairs.metrics):
         raise RecordError(
             f"compare: none of the metrics {list(settings.metrics)} is in both logs, which have "
             f"{list(pairs.metrics)[:20]}. Name one of them."
         )
-    codes, about = cluster_codes(frame, settings.clusters)
-    size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
-    families = {family: ClusterFlips(size) for family in ("", *FAMILIES)}
-    values = {metric: metric_values(frame, metric) for metric in pairs.metrics}
+    codes, about = cluster_codes(pairs.frame, settings.clusters)
+    values = {metric: metric_values(pairs.frame, metric) for metric in pairs.metrics}
     asked = list(questions(pairs, values, settings))
-    measured = [_measured(question, values[question.metric], codes, families[question.family]) for question in asked]
-    finished = {family: flips.corrected(settings.permutations, settings.seed) for family, flips in families.items()}
-    tests = {family: zip(*found) for family, found in finished.items()}
-    rows = []
-    for question, numbers in zip(asked, measured):
-        estimate, corrected = next(tests[question.family])
-        estimate = _finished(estimate, numbers)
-        corrected = estimate.p if math.isnan(corrected) or math.isnan(estimate.value) else float(corrected)
-        names: Row = {"editor": pairs.name, "relation": question.task, "asked": question.metric, "axis": question.field}
-        names |= {"group": question.group, "reference": question.rest, "scale": values[question.metric].scale}
-        names |= {"p_adjusted": corrected if question.family else _NAN, "decides": bool(question.family)}
-        margin = settings.margin if names["scale"] == "share" else settings.margin_log_odds
-        names |= {"family": question.family, "margin": margin, **numbers}
-        rows.append(row("contrast" if question.contrast else "change", "log", estimate, **names))
-    _decide(rows, {question.metric: values[question.metric].floor for question in asked}, settings)
-    corpora, notes = _corpora(frame, pairs)
-    if not np.isfinite([entry["before"] for entry in (*rows, *corpora) if "before" in entry]).any() and not any(
+    rows, notes = _corpora(pairs)
+    for family in ("", *FAMILIES):
+        own = [question for question in asked if question.family == family]
+        rows = [*_rows(own, values, codes, settings), *rows]
+    if not any(math.isfinite(entry.get("before", _NAN)) for entry in rows) and not any(
         entry["unscored_before"] != entry["unscored_after"] for entry in rows
     ):
         raise RecordError(
             f"compare: no item has a score in both logs of {pairs.name} and its base, expected numbers, C, I, P, yes, "
             f"no, true or false. {' '.join((*pairs.notes, *notes))}".strip()
         )
-    return pd.DataFrame([*rows, *corpora], columns=[*COLUMNS, *FURTHER]), about, notes
+    return pd.DataFrame(rows, columns=[*COLUMNS, *FURTHER]).assign(editor=pairs.name), about, notes
 
 
-def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
-    """Return a metric of paired items."""
-    before, after = (frame[f"metric:{metric}/{side}"].to_numpy(np.float64) for side in SIDES)
-    there = np.isfinite(before) & np.isfinite(after)
-    every = np.concatenate([before[np.isfinite(before)], after[np.isfinite(after)]])
-    is_share = every.size > 0 and bool((np.abs(every) <= 1).all())
-    scale = "nats" if metric in (MARGIN, LOGLIK) else "share" if is_share else "score"
-    if f"weight:{metric}/{SIDES[0]}" not in frame:
-        return MetricValues(before, after, there, scale, np.ones(len(frame)))
-    weights, others = (frame[f"weight:{metric}/{side}"].to_numpy(np.float64) for side in SIDES)
-    return MetricValues(before, after, there & (weights == others), SUMS, weights)
+# What is asked.
 
 
 def questions(
     pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings
 ) -> Iterator[PairedQuestion]:
     """Yield what is asked: every metric of every task, means of tasks, and groups of what is tested."""
-    frame = pairs.frame
+    frame, tested, looks = pairs.frame, dict[str, tuple[str, ...]](), set[object]()
     tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
     scored = {name: np.isfinite(own.before) | np.isfinite(own.after) for name, own in values.items()}
-    tested = {
-        task: _tested_metrics([name for name in values if (scored[name] & rows).any()], values, settings)
-        for task, rows in _first_looks(frame, tasks).items()
-    }
     for task, rows in tasks.items():
-        for metric in (metric for metric in values if (scored[metric] & rows).any()):
+        there = [name for name in values if (scored[name] & rows).any()]
+        content = frame.loc[rows, "content"].to_numpy(np.uint64)
+        look = (len(content), int(content.sum())) if content.any() else task
+        if look not in looks:  # others score the same answers again, such as by another filter
+            tested[task] = _tested_metrics(there, values, settings)
+        looks.add(look)
+        for metric in there:
             yield PairedQuestion(_family(metric, tested.get(task, ())), task, metric, [rows])
     for first in dict.fromkeys(metrics[0] for metrics in tested.values() if metrics):
-        alike = [task for task, metrics in tested.items() if metrics and metrics[0] == first]
+        alike = [task for task, metrics in tested.items() if metrics[:1] == (first,)]
         members = [tasks[task] for task in alike]
         for name in dict.fromkeys((*tested[alike[0]], MARGIN, LOGLIK)):
             if len(members) > 1 and name in values and all(values[name].there[rows].any() for rows in members):
-                yield PairedQuestion(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
-    yield from _groups(frame, values, {task: (metrics, tasks[task]) for task, metrics in tested.items()}, settings)
-
-
-def _family(metric: str, tested: Sequence[str]) -> str:
-    if not tested or metric not in (*tested, MARGIN, LOGLIK):
-        return ""
-    return SCORES if metric in tested else LOGS
-
-
-def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
-    """Return the tasks without those that score the same answers again, such as by another filter."""
-    looks: dict[object, str] = {}
-    content = frame["content"].to_numpy(np.uint64)
-    for task, rows in tasks.items():
-        unknown = not content[rows].any()
-        looks.setdefault(task if unknown else (int(rows.sum()), int(content[rows].sum())), task)
-    return {task: tasks[task] for task in looks.values()}
+                family = _family(name, tested[alike[0]])
+                yield PairedQuestion(family, f"{POOLED}{len(members)} tasks", name, members)
+    for field in dict.fromkeys((*settings.groups, *KNOWN_GROUPS)):
+        column = frame.get(f"field:{field}", pd.Series("", frame.index)).astype("str").fillna("")
+        for task, metrics in tested.items():
+            yield from _group_questions(tasks[task], task, metrics, values, field, column)
 
 
 def _tested_metrics(
@@ -207,30 +183,59 @@ def _tested_metrics(
     return tuple(name for name in settings.metrics if name in there) or tuple((shares or others or list(there))[:1])
 
 
-def _groups(
-    frame: pd.DataFrame,
-    values: Mapping[str, MetricValues],
-    tested: Mapping[str, tuple[Sequence[str], NDArray[np.bool_]]],
-    settings: CompareSettings,
+def _family(metric: str, tested: Sequence[str]) -> str:
+    return SCORES if metric in tested else LOGS if tested and metric in (MARGIN, LOGLIK) else ""
+
+
+def _group_questions(
+    rows: _Mask, task: str, metrics: Sequence[str], values: Mapping[str, MetricValues], field: str, column: pd.Series
 ) -> Iterator[PairedQuestion]:
-    """Yield each group of each field, and its contrast with the others: one of the two where a field has two groups."""
-    names = dict.fromkeys((*settings.groups, *KNOWN_GROUPS))
-    for field in (name for name in names if f"field:{name}" in frame):
-        column = frame[f"field:{field}"].astype("str").fillna("")
-        for task, (metrics, rows) in tested.items():
-            groups = sorted(set(column[rows]) - {""})
-            if not 2 <= len(groups) <= _MAX_GROUPS:
-                continue
-            for metric in dict.fromkeys((*metrics, MARGIN)):
-                if metric not in values or not values[metric].there[rows].any():
-                    continue
-                for number, group in enumerate(groups):
-                    member = rows & np.asarray(column == group)
-                    yield PairedQuestion("", task, metric, [member], field, group)
-                    if len(groups) > 2 or not number:
-                        rest = rows & np.asarray((column != group) & (column != ""))
-                        name = groups[1] if len(groups) == 2 else ""
-                        yield PairedQuestion(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
+    """Yield each group of a field, and its contrast with the others: one of the two where a field has two groups."""
+    groups = sorted(set(column[rows]) - {""})
+    if not 2 <= len(groups) <= _MAX_GROUPS:
+        return
+    for metric in dict.fromkeys((*metrics, MARGIN)):
+        if metric not in values or not values[metric].there[rows].any():
+            continue
+        for number, group in enumerate(groups):
+            member = rows & np.asarray(column == group)
+            yield PairedQuestion("", task, metric, [member], field, group)
+            if len(groups) > 2 or not number:
+                sides = [member, rows & ~member & np.asarray(column != "")]
+                yield PairedQuestion(GROUPS, task, metric, sides, field, group, groups[1] if len(groups) == 2 else "")
+
+
+# What is measured and decided.
+
+
+def _rows(
+    asked: Sequence[PairedQuestion],
+    values: Mapping[str, MetricValues],
+    codes: Mapping[str, Codes],
+    settings: CompareSettings,
+) -> list[Row]:
+    """Return the rows of the questions of a family, with corrected p, verdicts, and what would be found."""
+    flips, rows = ClusterFlips(max(int(code.max(initial=-1)) + 1 for code in codes.values())), list[Row]()
+    measured = [_measured(question, values[question.metric], codes, flips) for question in asked]
+    for question, numbers, found, p in zip(asked, measured, *flips.corrected(settings.permutations, settings.seed)):
+        estimate, scale, family = _finished(found, numbers), values[question.metric].scale, question.family
+        p = estimate.p if math.isnan(p) or math.isnan(estimate.value) else float(p)
+        names: Row = {"relation": question.task, "asked": question.metric, "axis": question.field}
+        names |= {"group": question.group, "reference": question.rest, "scale": scale}
+        names |= {"family": family, "decides": bool(family), "p_adjusted": p if family else _NAN}
+        names |= {"margin": settings.margin if scale == "share" else settings.margin_log_odds}
+        rows.append(row("contrast" if family == GROUPS else "change", "log", estimate, **names, **numbers))
+    decided = [entry for entry in rows if entry["family"]]
+    tested = [entry for entry in decided if math.isfinite(entry["p_adjusted"])]
+    inside = [entry for entry in tested if math.isfinite(entry["stderr"])]
+    same = adjust([equivalence_p(*(entry[name] for name in ("value", "stderr", "df", "margin"))) for entry in inside])
+    sames = {id(entry): float(p) for entry, p in zip(inside, same)}
+    for entry in decided:
+        entry["verdict"], entry["note"] = _verdict(entry, sames.get(id(entry)), settings)
+        if math.isfinite(entry["stderr"]) and entry["stderr"]:
+            alpha = settings.alpha / len(tested)
+            entry["detectable"] = minimum_detectable_effect(entry["stderr"], entry["df"], alpha=alpha, power=0.8)
+    return rows
 
 
 def _measured(question: PairedQuestion, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> Row:
@@ -238,29 +243,23 @@ def _measured(question: PairedQuestion, own: MetricValues, codes: Mapping[str, C
     whole = np.any(question.members, axis=0)
     used = np.flatnonzero(whole & own.there)
     before, after = own.before[used], own.after[used]
-    change = after - before
-    members = [member[used] * own.weights[used] for member in question.members]
-    weights = [mean_weights(each) for each in ([[member] for member in members] if question.contrast else [members])]
+    change, is_contrast = after - before, question.family == GROUPS
+    parts = [part[used] for part in question.parts(np.where(own.there, own.weights, 0.0))]
     clusters = {name: code[used] for name, code in codes.items()}
     numbers: Row = {"n": used.size, "clusters": min(np.unique(code).size for code in clusters.values())}
-    for when, values in (("before", own.before), ("after", own.after)):
+    for when, values in zip(SIDES, (own.before, own.after)):
         numbers[f"unscored_{when}"] = int((whole & ~np.isfinite(values)).sum())
-    if not all(weight.any() for weight in weights):
+    if not all(part.any() for part in parts):
         flips.skip("no item is scored in both logs")
         return numbers
-    flips.add(change, weights, clusters, float(change.mean()) if question.contrast else 0.0)
-    net = weights[0] - (weights[1] if question.contrast else 0)
+    flips.add(change, parts, clusters, float(change.mean()) if is_contrast else 0.0)
+    net = parts[0] - (parts[1] if is_contrast else 0)
     numbers |= {"before": float(net @ before), "after": float(net @ after), "moved_most": float(np.abs(change).max())}
-    if not question.contrast and np.isin(before, (0, 1)).all() and np.isin(after, (0, 1)).all():
+    if not is_contrast and np.isin([before, after], (0, 1)).all():
         lost, gained = int((change < 0).sum()), int((change > 0).sum())
         numbers |= {"lost": lost, "gained": gained, "p_mcnemar": mcnemar(lost, gained)}
         numbers["limits"] = paired_change(before > 0.5, after > 0.5, numbers["clusters"])
     return numbers
-
-
-def mean_weights(members: Sequence[Floats]) -> Floats:
-    """Return the weights of the mean of the weighted means over members."""
-    return np.asarray(np.sum([member / (member.sum() or 1) / len(members) for member in members], axis=0))
 
 
 def _finished(estimate: Estimate, numbers: Row) -> Estimate:
@@ -270,107 +269,69 @@ def _finished(estimate: Estimate, numbers: Row) -> Estimate:
     """
     limits = numbers.pop("limits", None)
     if limits and not math.isfinite(estimate.stderr) and "no error" in estimate.note:
-        p = estimate.p if math.isfinite(estimate.p) else 1.0
-        low, high, p = agreeing(float(limits[0]), float(limits[1]), p)
+        low, high, p = agreeing(limits[0], limits[1], estimate.p if math.isfinite(estimate.p) else 1.0)
         error, free = (high - low) / (2 * _Z), float(max(1, numbers["clusters"] - 1))
         estimate = replace(estimate, low=low, high=high, p=p, stderr=error, df=free, note="")
-    unscored = [numbers["unscored_before"], numbers["unscored_after"]]
-    if abs(unscored[1] - unscored[0]) >= max(1, _LOST_SCORES * (numbers["n"] + max(unscored))):
-        numbers |= dict.fromkeys(("before", "after", "p_mcnemar"), _NAN)
-        return Estimate(_NAN, note=f"{unscored[0]} before, {unscored[1]} after, have no score")
+    before, after = numbers["unscored_before"], numbers["unscored_after"]
+    if abs(after - before) >= max(1, _LOST_SCORES * (numbers["n"] + max(before, after))):
+        numbers |= dict.fromkeys((*SIDES, "p_mcnemar"), _NAN)
+        return Estimate(_NAN, note=f"{before} before, {after} after, have no score")
     return estimate
 
 
-def _decide(rows: Sequence[Row], floors: Mapping[str, float], settings: CompareSettings) -> None:
-    """Add verdict, the reason as note, and the smallest change that would be found, to every row of a family."""
-    for family in FAMILIES:
-        own = [entry for entry in rows if entry["family"] == family]
-        tested = [entry for entry in own if math.isfinite(entry["p_adjusted"]) and math.isfinite(entry["stderr"])]
-        same = adjust(
-            [equivalence_p(*(entry[name] for name in ("value", "stderr", "df", "margin"))) for entry in tested]
-        )
-        sames = {id(entry): float(p) for entry, p in zip(tested, same)}
-        tests = sum(math.isfinite(entry["p_adjusted"]) for entry in own)
-        for entry in own:
-            entry["verdict"], entry["note"] = _verdict(entry, floors[entry["asked"]], sames.get(id(entry)), settings)
-            if math.isfinite(entry["stderr"]) and entry["stderr"]:
-                error = float(entry["stderr"]), float(entry["df"])
-                entry["detectable"] = minimum_detectable_effect(*error, alpha=settings.alpha / tests, power=0.8)
-
-
-def _verdict(entry: Row, floor: float, same: float | None, settings: CompareSettings) -> tuple[str, str]:
+def _verdict(entry: Row, same: float | None, settings: CompareSettings) -> tuple[str, str]:
+    floor = BOUNDS["float32"] if entry["scale"] == "nats" else 0.0
     if math.isfinite(entry["value"]) and entry.get("moved_most", math.inf) <= floor:
         return "same", "no item moved by more than rounding"
-    # A perplexity that rises is a loss.
-    sign = -1 if entry["what"] == "contrast" and entry["scale"] == SUMS else 1
-    estimate = Estimate(sign * entry["value"], stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"])
-    found = verdict(
-        replace(estimate, note=entry["note"]),
-        margin=entry["margin"],
-        noise_floor=floor,
-        alpha=settings.alpha,
-        p_equivalence=same,
-        scale="change",
-    )
-    if entry["what"] == "contrast":
-        judged = {"verdict": found.label, "direction": found.direction, "rule": found.rule}
-        return group_verdict(entry | judged | {"value": estimate.value})
-    note = entry["note"] or found.rule
-    if not found.direction:
-        return _UNDIRECTED[found.label], note
+    is_contrast = entry["what"] == "contrast"
+    value = -entry["value"] if is_contrast and entry["scale"] == SUMS else entry["value"]  # more of a sum is a loss
+    estimate = Estimate(value, stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"], note=entry["note"])
+    limits = {"margin": entry["margin"], "noise_floor": floor, "alpha": settings.alpha}
+    found = verdict(estimate, **limits, p_equivalence=same, scale="change")
+    if is_contrast:
+        judged = {"verdict": found.label, "direction": found.direction, "rule": found.rule, "value": value}
+        return group_verdict(entry | judged)
     verb = "fell" if found.direction == "below 0" else "rose"
-    return (verb if found.label in AFFECTED else f"slightly_{verb}"), note
+    label = verb if found.label in AFFECTED else f"slightly_{verb}"
+    return label if found.direction else _UNDIRECTED[found.label], entry["note"] or found.rule
 
 
 # Metrics of a whole task.
 
 
-def _corpora(frame: pd.DataFrame, pairs: PairedItems) -> tuple[list[Row], list[str]]:
+def _corpora(pairs: PairedItems) -> tuple[list[Row], list[str]]:
     """Return metrics of a whole task before and after, recomputed and without a test, and what cannot be compared."""
-    rows, notes = [], []
-    for task, own in frame.groupby("task", observed=True, sort=False):
-        sides = [own[f"others/{side}"].tolist() for side in SIDES]
-        for metric, example in {name: value for side in sides for item in side for name, value in item.items()}.items():
-            logged = [
-                (first[metric], second[metric]) for first, second in zip(*sides) if metric in first and metric in second
-            ]
-            before, after = (corpus_metric(metric, side) for side in list(zip(*logged)) or ((), ()))
+    rows, notes = list[Row](), []
+    for task, own in pairs.frame.groupby("task", observed=True, sort=False):
+        sides = [pd.DataFrame(own[f"others_{side}"].tolist(), dtype=object) for side in SIDES]
+        for metric in dict.fromkeys(map(str, [*sides[0], *sides[1]])):
+            logged = pd.concat([side.get(metric, pd.Series(dtype=object)) for side in sides], axis=1)
+            both = logged.dropna()
+            before, after = (_of_task(metric, both.iloc[:, at].tolist()) for at in (0, 1))
             if before is None or after is None:
-                columns = [f"metric:{metric}/{side}" for side in SIDES]
+                columns = [f"metric:{metric}_{side}" for side in SIDES]
                 scored = metric in pairs.metrics and bool(own[columns].notna().to_numpy().any())
-                left = "it counts as no score there" if scored else "it is left out"
-                some = "some items" if scored else "an item"
-                notes.append(f"{metric} of {task} is no number of {some} (such as {shown(example, 40)}), so {left}.")
+                left = "some items" if scored else "an item"
+                example = shown(
+                    next(value for side in sides for value in side.get(metric, ()) if value is not None), 40
+                )
+                counted = "it counts as no score there" if scored else "it is left out"
+                notes.append(f"{metric} of {task} is no number of {left} (such as {example}), so {counted}.")
                 continue
-            names = {"editor": pairs.name, "relation": str(task), "asked": metric, "scale": "score", "family": ""}
-            names |= dict.fromkeys(("unscored_before", "unscored_after"), len(own) - len(logged))
-            names |= {"before": before, "after": after, "moved_most": abs(after - before), "clusters": len(logged)}
-            rows.append(row("change", "log", Estimate(after - before, n=len(logged), note=CORPUS), **names))
+            names: Row = {"relation": str(task), "asked": metric, "scale": "score", "family": ""}
+            names |= dict.fromkeys(("unscored_before", "unscored_after"), len(own) - len(both))
+            names |= {"before": before, "after": after, "moved_most": abs(after - before), "clusters": len(both)}
+            rows.append(row("change", "log", Estimate(after - before, n=len(both), note=CORPUS), **names))
     return rows, notes
 
 
-def corpus_metric(name: str, values: Sequence[object]) -> float | None:
-    """Return mcc or f1 of a task, from pairs of the right and the given class; None where it cannot be computed."""
-    pairs = [[number_of(part) for part in pair] if isinstance(pair, list) else [] for pair in values]
-    if (
-        name not in ("mcc", "f1")
-        or not pairs
-        or any(len(pair) != 2 or not all(map(math.isfinite, pair)) for pair in pairs)
-    ):
+def _of_task(name: str, classes: list[object]) -> float | None:
+    """Return mcc or f1 of a task of two classes, from pairs of the right and the given one; None: it is another."""
+    pairs = pd.DataFrame([pair if isinstance(pair, list) else [pair] for pair in classes])
+    if name not in ("mcc", "f1") or pairs.shape[1] != 2 or not pairs.isin((0, 1)).all(axis=None):
         return None
-    right, given = np.array(pairs).T
-    if name == "mcc":
-        return _mcc(right, given)
-    if not np.isin(pairs, (0, 1)).all():  # of several classes there are several f1
-        return None
-    total = float(right.sum() + given.sum())
-    return 2 * float(right @ given) / total if total else 0.0
-
-
-def _mcc(right: Floats, given: Floats) -> float:
-    """Return the correlation of two classifications. Source: Gorodkin (2004), R_K."""
-    classes = np.unique(np.concatenate([right, given]))
-    first, second = ((side[:, None] == classes).astype(float) for side in (right, given))
-    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
-    size = float(np.sqrt((first**2).sum() * (second**2).sum()))
-    return float((first * second).sum()) / size if size else 0.0
+    right, given = pairs.to_numpy(np.float64).T
+    if name == "mcc":  # the correlation of the two
+        right, given = right - right.mean(), given - given.mean()
+    size = np.sqrt((right @ right) * (given @ given)) if name == "mcc" else (right.sum() + given.sum()) / 2
+    return float(right @ given / size) if size else 0.0

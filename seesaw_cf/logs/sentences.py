@@ -6,22 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import quantity
+from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, SCORES, SUMS
+from seesaw_cf.logs import LOGLIK, MARGIN
+from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, POOLED, SCORES, SUMS
 from seesaw_cf.logs.pairing import SIDES, PairedItems
-from seesaw_cf.logs.settings import LOGLIK, MARGIN
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import minus
 from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.simple import BOUNDS
 
-POOLED = "mean of "
 BADGES: Mapping[str, tuple[str, str]] = {
     "fell": ("FELL", "bad"),
     "slightly_fell": ("fell a little", "bad"),
@@ -31,67 +30,30 @@ BADGES: Mapping[str, tuple[str, str]] = {
     "same": ("unchanged", "same"),
     "undecided": ("not decided", "open"),
     "too_few": ("too few to tell", "open"),
-    "": ("", "open"),
 }
 """Verdict on a change -> words and how they look; of a perplexity bad and good change places."""
+_OF_ONE = {
+    "unscored": "have no score",
+    "errored": "ended with an error",
+    "wrong": "have no score and count as wrong",
+    "partial": "have a score in some of their epochs only",
+}
+_OF_PAIRS = {
+    "renumbered": "paired by content",
+    "other_content": "paired by id though the content differs",
+    "epochs_differ": "with other numbers of epochs",
+    "repeated": "repeated, of which the last counts",
+}
+_UNDECIDED = {
+    "too_few": "Too few to tell: {note}.",
+    "undecided": "No change of a score is shown, and these items cannot rule one out.",
+    "same": "No score changed by as much as was declared to matter.",
+}
 _DECIDED = ("fell", "rose", "hit_harder", "hit_less")
 _ALARM, _ALARM_P = 0.1, 0.01  # from this change of the share of invalid answers their form is named before any score
 _SAME, _FEWEST = 0.95, 20  # one answer to so many items, at least 20, is no answer to any of them
 _NEARLY_ALL = 0.9  # of the texts
-_NAMED, _LISTED = 2, 6  # tasks or groups in a sentence; rows of a section
-
-
-@dataclass(frozen=True, eq=False)
-class ModelChange:
-    """What is known of one changed model.
-
-    Attributes:
-        name, base: Of the changed model, and of the model before.
-        rows: Of `seesaw_cf.logs.differences.differences`.
-        forms: Of `answer_forms`.
-        counts: `PairedItems.counts`.
-    """
-
-    name: str
-    base: str
-    rows: pd.DataFrame
-    forms: pd.DataFrame
-    counts: pd.DataFrame
-
-    def family(self, name: str) -> list[Row]:
-        """Return the tests of a family, those that changed most first."""
-        rows = rows_of(self.rows[self.rows["family"] == name])
-        return sorted(rows, key=lambda row: (row["verdict"] not in _DECIDED, -abs(row["value"] / row["margin"])))
-
-    @property
-    def tasks(self) -> list[Row]:
-        """Rows of single tasks and all their items."""
-        return rows_of(self.rows[(self.rows["axis"] == ALL) & ~self.rows["relation"].str.startswith(POOLED)])
-
-    @property
-    def tested_forms(self) -> list[Row]:
-        """The form of answers of the tasks that are tested, those with most other answers first."""
-        tested = {row["relation"] for row in self.family(SCORES)}
-        return sorted(
-            (row for row in rows_of(self.forms) if row["task"] in tested or not tested),
-            key=lambda row: -row["other_answer"],
-        )
-
-    @property
-    def alarms(self) -> dict[str, Row]:
-        """Tasks whose answers changed their form."""
-        return {row["task"]: row for row in self.tested_forms if row["alarm"]}
-
-    @property
-    def same_scores(self) -> bool:
-        """Whether no score or log-probability of an item changed, by more than rounding."""
-        moved = [row for row in self.tasks if math.isfinite(row["moved_most"])]
-        limits = [0.0 if row["scale"] == "share" else BOUNDS["float32"] for row in moved]
-        return bool(moved) and all(row["moved_most"] <= most for row, most in zip(moved, limits)) and not self.alarms
-
-    def decided(self, family: str) -> list[Row]:
-        """Return rows of a family in which something changed, apart from tasks with another form; largest first."""
-        return [row for row in self.family(family) if row["verdict"] in _DECIDED and row["relation"] not in self.alarms]
+_LISTED = 6  # rows of a section
 
 
 def answer_forms(pairs: PairedItems) -> pd.DataFrame:
@@ -104,19 +66,77 @@ def answer_forms(pairs: PairedItems) -> pd.DataFrame:
     """
     rows = []
     for task, own in pairs.frame.groupby("task", observed=True, sort=False):
-        answers = [own[f"answer/{side}"].astype("str").fillna("") for side in SIDES]
-        if not any((answer != "").any() for answer in answers):
+        answers = own[[f"answer_{side}" for side in SIDES]].astype("str").fillna("").set_axis(SIDES, axis=1)
+        invalid = own[[f"invalid_{side}" for side in SIDES]].astype(float).set_axis(SIDES, axis=1) > 0.5
+        if not (answers != "").any(axis=None):
             continue
-        before, after = (own[f"invalid/{side}"].to_numpy(float) > 0.5 for side in SIDES)
-        row: dict[str, Any] = {"task": task, "n": len(own), "other_answer": float((answers[0] != answers[1]).mean())}
-        for when, answer, invalid in (("before", answers[0], before), ("after", answers[1], after)):
-            counts = answer.value_counts()
-            row |= {f"invalid_{when}": float(invalid.mean()), f"common_{when}": str(counts.index[0])}
-            row[f"share_{when}"] = float(counts.iloc[0]) / len(own)
-        more, fewer = int((after & ~before).sum()), int((before & ~after).sum())
-        row["alarm"] = abs(more - fewer) >= _ALARM * len(own) and mcnemar(more, fewer) < _ALARM_P
+        more, fewer = (int((invalid[side] & ~invalid[other]).sum()) for side, other in (SIDES[::-1], SIDES))
+        row: dict[str, object] = {"task": task, "n": len(own)}
+        row |= {"other_answer": float((answers["before"] != answers["after"]).mean())}
+        row |= {"alarm": abs(more - fewer) >= _ALARM * len(own) and mcnemar(more, fewer) < _ALARM_P}
+        for side in SIDES:
+            shares = answers[side].value_counts(normalize=True)
+            row |= {f"invalid_{side}": float(invalid[side].mean()), f"common_{side}": shares.index[0]}
+            row |= {f"share_{side}": float(shares.iloc[0])}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else ["task"])
+
+
+@dataclass(frozen=True, eq=False)
+class ModelChange:
+    """What is known of one changed model.
+
+    Attributes:
+        name, base: Of the changed model, and of the model before.
+        frame: Of `seesaw_cf.logs.differences.differences`.
+        answers: Of `answer_forms`.
+        counts: `PairedItems.counts`.
+        log_notes: Sentences about both logs.
+    """
+
+    name: str
+    base: str
+    frame: pd.DataFrame
+    answers: pd.DataFrame
+    counts: pd.DataFrame
+    log_notes: tuple[str, ...] = ()
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The frame as rows."""
+        return rows_of(self.frame)
+
+    @cached_property
+    def forms(self) -> list[Row]:
+        """The form of answers of the tasks that are tested, those with most other answers first."""
+        tested = {row["relation"] for row in self.rows if row["family"] == SCORES}
+        forms = [row for row in rows_of(self.answers) if row["task"] in tested or not tested]
+        return sorted(forms, key=lambda row: -row["other_answer"])
+
+    def family(self, name: str) -> list[Row]:
+        """Return the tests of a family, those that changed most first."""
+        rows = [row for row in self.rows if row["family"] == name]
+        return sorted(rows, key=lambda row: (row["verdict"] not in _DECIDED, -abs(row["value"] / row["margin"])))
+
+    def decided(self, family: str) -> list[Row]:
+        """Return rows of a family in which something changed, apart from tasks with another form; largest first."""
+        alarms = {row["task"] for row in self.forms if row["alarm"]}
+        return [row for row in self.family(family) if row["verdict"] in _DECIDED and row["relation"] not in alarms]
+
+    @property
+    def tasks(self) -> list[Row]:
+        """Rows of single tasks and all their items."""
+        return [row for row in self.rows if row["axis"] == ALL and not row["relation"].startswith(POOLED)]
+
+    @property
+    def same_scores(self) -> bool:
+        """Whether no score or log-probability of an item changed, by more than rounding."""
+        moved = [
+            row["moved_most"] <= (0.0 if row["scale"] == "share" else BOUNDS["float32"])
+            for row in self.tasks
+            if math.isfinite(row["moved_most"])
+        ]
+        return bool(moved) and all(moved) and not any(row["alarm"] for row in self.forms)
 
 
 # Numbers in words.
@@ -147,25 +167,26 @@ def change_text(row: Row, ends: bool = True) -> str:
     return minus(f"{value:+.{digits}f}{unit}{interval}") if math.isfinite(value) else "\u2013"
 
 
-def what_changed(row: Row) -> str:
+def badge(row: Row) -> tuple[str, str]:
+    """Return the words of a verdict, and how they look."""
+    words, look = BADGES.get(str(row["verdict"]), (str(row["verdict"]).replace("_", " "), "open"))
+    return words, {"bad": "good", "good": "bad"}.get(look, look) if row["scale"] == SUMS else look
+
+
+def _what_changed(row: Row) -> str:
     """Return which metric went from what to what: "winobias acc fell from 66.2 % to 46.2 %"."""
-    verb = "rose" if row["value"] > 0 else "fell"
     where = "the " * row["relation"].startswith(POOLED) + row["relation"]
-    return f"{where} {row['asked']} {verb} from {level_text(row, 'before')} to {level_text(row, 'after')}"
+    went = "rose" if row["value"] > 0 else "fell"
+    return f"{where} {row['asked']} {went} from {level_text(row, 'before')} to {level_text(row, 'after')}"
 
 
-def group_text(row: Row) -> str:
+def _who_lost(row: Row) -> str:
     """Return which group lost more than the others, or of two groups than the other one, and by how much."""
     own, other, more = row["group"], row["reference"] or "the others", row["verdict"] == "hit_harder"
     if row["reference"] and not more:  # name the group that lost
         own, other, more, row = other, own, True, {**row, "value": -row["value"]}
-    words = f"lost {'more' if more else 'less'} {row['asked']} than {other}"
-    return f"{row['relation']} {row['axis']} {own} {words} ({change_text(row, ends=False)})"
-
-
-def first_ones(words: Sequence[str], joined: str, named: int = _NAMED) -> str:
-    """Return the first of some phrases, and how many more there are."""
-    return joined.join(words[:named]) + f"; and {len(words) - named} more" * (len(words) > named)
+    words = f"{own} lost {'more' if more else 'less'} {row['asked']} than {other}"
+    return f"{row['relation']} {row['axis']} {words} ({change_text(row, ends=False)})"
 
 
 # Sentences.
@@ -174,33 +195,20 @@ def first_ones(words: Sequence[str], joined: str, named: int = _NAMED) -> str:
 def missing(model: ModelChange) -> str:
     """Return which items do not count, before any share of the others; "" where all do."""
     first = {row["relation"]: row for row in reversed(model.tasks) if row["family"] == SCORES}
-    counts = model.counts[model.counts["task"].isin(set(first)) | (model.counts["paired"] == 0)]
-    total = {str(name): int(counts[name].sum()) for name in counts if name not in ("task", "changed")}
-    total |= {
-        f"unscored_{when}": sum(row[f"unscored_{when}"] for row in first.values()) for when in ("before", "after")
-    }
-    words = {
-        "unscored": "have no score",
-        "errored": "ended with an error",
-        "wrong": "have no score and count as wrong",
-        "partial": "have a score in some of their epochs only",
-    }
-    sides = [(total[f"{name}_before"], total[f"{name}_after"], text) for name, text in words.items()]
-    parts = [f"{before:,} before and {after:,} after {text}" for before, after, text in sides if before or after]
+    counts = model.counts[model.counts["task"].isin(first) | (model.counts["paired"] == 0)].sum(numeric_only=True)
+    sides = [f"unscored_{side}" for side in SIDES]
+    total = counts.astype(int).to_dict() | {name: sum(row[name] for row in first.values()) for name in sides}
+    pairs = [(total[f"{name}_before"], total[f"{name}_after"], words) for name, words in _OF_ONE.items()]
+    parts = [f"{before:,} before and {after:,} after {words}" for before, after, words in pairs if before or after]
     alone = {"only_base": f"only in {model.base}", "only_changed": f"only in {model.name}"}
-    parts += [
-        f"{total[name]:,} are {text}" for name, text in ({"invalidated": "invalidated"} | alone).items() if total[name]
-    ]
-    size, scored = (
-        total["paired"] + sum(total[name] for name in ("invalidated", *alone)),
-        sum(row["n"] for row in first.values()),
-    )
-    found = [f"Of {quantity(size, 'item')} {scored:,} are scored in both logs: {', '.join(parts)}."] * bool(parts)
-    others = [row for row in model.tasks if row["family"] != SCORES and row["unscored_before"] != row["unscored_after"]]
+    out = {"invalidated": "invalidated"} | alone
+    parts += [f"{total[name]:,} are {words}" for name, words in out.items() if total[name]]
+    size, scored = total["paired"] + sum(total[name] for name in out), sum(row["n"] for row in first.values())
+    found = [f"Of {quantity(size, 'item')} {scored:,} are scored in both logs: {', '.join(parts)}."] if parts else []
+    others = [row for row in model.tasks if row["family"] != SCORES and row[sides[0]] != row[sides[1]]][:2]
     found += [
-        f"Of {row['asked']} in {row['relation']} {row['unscored_before']:,} before and {row['unscored_after']:,} after "
-        "have no score."
-        for row in others[:_NAMED]
+        f"Of {row['asked']} in {row['relation']} {row[sides[0]]:,} before and {row[sides[1]]:,} after have no score."
+        for row in others
     ]
     return " ".join(found)
 
@@ -210,57 +218,44 @@ def finding(model: ModelChange) -> Iterator[str]:
     if model.same_scores:
         yield _no_score_changed(model)
         return
-    forms = list(_forms(model))
+    forms, tested, logs = list(_forms(model)), model.family(SCORES), model.decided(LOGS)
     yield from forms
-    logs = model.decided(LOGS)
     if scores := model.decided(SCORES):
-        yield f"In {first_ones([f'{what_changed(row)} ({change_text(row)})' for row in scores], '; in ')}."
+        yield f"In {listed([f'{_what_changed(row)} ({change_text(row)})' for row in scores], joined='; in ')}."
     elif logs:
-        yield f"No score is known to have changed, yet in {first_ones(list(map(what_changed, logs)), '', 1)}."
+        yield f"No score is known to have changed, yet in {listed(map(_what_changed, logs), 1)}."
+    elif little := [row for row in tested if row["verdict"].startswith("slightly_")]:
+        yield f"A small change is certain, below what was declared to matter: in {_what_changed(little[0])}."
+    elif not tested:
+        yield "No metric is a number of each item, so no change of a score is tested."
     elif not forms:
-        yield _nothing_decided(model.family(SCORES))
-    for row in [row for row in model.tasks if row["note"] == CORPUS and row["moved_most"]][:_NAMED]:
-        yield f"{what_changed(row)}, which is not tested."
+        verdicts = {row["verdict"].replace("equal", "same") for row in tested}
+        yield _UNDECIDED[verdicts.pop() if len(verdicts) == 1 else "undecided"].format(note=tested[0]["note"])
+    for row in [row for row in model.tasks if row["note"] == CORPUS and row["moved_most"]][:2]:
+        yield f"{_what_changed(row)}, which is not tested."
     if groups := model.decided(GROUPS):
-        yield f"Groups differ: in {first_ones(list(map(group_text, groups)), '; in ')}."
+        yield f"Groups differ: in {listed(map(_who_lost, groups), joined='; in ')}."
 
 
 def _no_score_changed(model: ModelChange) -> str:
-    if others := [row for row in model.tested_forms if row["other_answer"]]:
+    if others := [row for row in model.forms if row["other_answer"]]:
         shares = [f"{percent(row['other_answer'])} of the answers in {row['task']}" for row in others]
-        return f"No score changed, yet {first_ones(shares, ' and ')} are other ones."
-    largest = float(model.rows.loc[model.rows["asked"].isin((MARGIN, LOGLIK)), "moved_most"].max())
-    moved = f", and log-probabilities moved by up to {largest:.1g} nats" if largest >= 0 else ""
+        return f"No score changed, yet {listed(shares, joined=' and ')} are other ones."
+    moved = [row["moved_most"] for row in model.rows if row["asked"] in (MARGIN, LOGLIK)]
+    most = f", and log-probabilities moved by up to {max(moved):.1g} nats" if moved else ""
     start = ("No item that both logs score changed", "these") if missing(model) else ("Nothing changed", "all items")
-    return f"{start[0]}: {model.name} answers {start[1]} as {model.base} does{moved}."
-
-
-def _nothing_decided(scores: Sequence[Row]) -> str:
-    """Return what is known of the scores where none changed by more than the margin."""
-    if little := [row for row in scores if row["verdict"].startswith("slightly_")]:
-        return f"A small change is certain, below what was declared to matter: in {what_changed(little[0])}."
-    if not scores:
-        return "No metric is a number of each item, so no change of a score is tested."
-    verdicts = {row["verdict"] for row in scores}
-    if verdicts <= {"equal", "same"}:
-        return "No score changed by as much as was declared to matter."
-    if verdicts == {"too_few"}:
-        return f"Too few to tell: {scores[0]['note']}."
-    return "No change of a score is shown, and these items cannot rule one out."
+    return f"{start[0]}: {model.name} answers {start[1]} as {model.base} does{most}."
 
 
 def _forms(model: ModelChange) -> Iterator[str]:
     scores = {row["relation"]: row for row in model.family(SCORES)}
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for task, row in model.alarms.items():
-        before, after = (percent(row[f"invalid_{when}"]) for when in ("before", "after"))
-        none = "No answer any more" if row["invalid_after"] >= _NEARLY_ALL else "Fewer answers"
-        score, lead = scores[task], none if row["invalid_after"] > row["invalid_before"] else "More answers"
-        words = f"{after} of {model.name}'s texts hold none, {before} of {model.base}'s, and {score['asked']} went"
-        levels = f"from {level_text(score, 'before')} to {level_text(score, 'after')} with it"
-        tasks.setdefault((lead, f"{words} {levels}"), []).append(task)
-    for (lead, words), alike in list(tasks.items())[:_NAMED]:
-        yield f"{lead} in {first_ones(alike, ' and ')}: {words}."
+    for row in [row for row in model.forms if row["alarm"]][:2]:
+        before, after = (row[f"invalid_{side}"] for side in SIDES)
+        lead = "More answers" if after < before else "No answer any more" if after >= _NEARLY_ALL else "Fewer answers"
+        words = f"{percent(after)} of {model.name}'s texts hold none, {percent(before)} of {model.base}'s"
+        score = scores[row["task"]]
+        went = f"{score['asked']} went from {level_text(score, 'before')} to {level_text(score, 'after')} with it"
+        yield f"{lead} in {row['task']}: {words}, and {went}."
     lost = [row for row in model.tasks if "have no score" in row["note"]]
     yield from (f"Of {row['asked']} in {row['relation']} nothing is known: {row['note']}." for row in lost[:1])
 
@@ -270,22 +265,14 @@ def _forms(model: ModelChange) -> Iterator[str]:
 
 def sections(model: ModelChange) -> dict[str, list[ScreenRow]]:
     """Return the lines of numbers of one model, by title."""
-    logs = [row for row in model.family(LOGS) if not row["relation"].startswith(POOLED)]
     found = {
         "Scores": _changes(model.family(SCORES)),
-        "Log-probability of the right answer, nats": _changes([row for row in logs if row["asked"] == LOGLIK]),
-        "The same minus that of the best other answer": _changes([row for row in logs if row["asked"] == MARGIN]),
+        "Log-probabilities of the right answer, and minus the best other one": _changes(model.family(LOGS)),
         "Of whole tasks, not tested": _changes([row for row in model.tasks if row["note"] == CORPUS]),
         "Form of answers": [] if model.same_scores else list(_form_rows(model)),
         "Groups": [] if model.same_scores else list(_group_rows(model)),
     }
     return {title: rows for title, rows in found.items() if rows}
-
-
-def badge(row: Row) -> tuple[str, str]:
-    """Return the words of a verdict, and how they look."""
-    words, look = BADGES.get(str(row["verdict"]), (str(row["verdict"]).replace("_", " "), "open"))
-    return words, {"bad": "good", "good": "bad"}.get(look, look) if row["scale"] == SUMS else look
 
 
 def _changes(rows: Sequence[Row]) -> list[ScreenRow]:
@@ -295,7 +282,7 @@ def _changes(rows: Sequence[Row]) -> list[ScreenRow]:
         p = f"corrected p {row['p_adjusted']:.3g}; " if math.isfinite(row["p_adjusted"]) else ""
         detail = f"{change_text(row)}; {p}{quantity(row['n'], 'item')} in {quantity(row['clusters'], 'cluster')}"
         detail += f"; {row['note']}" if row["verdict"] in ("", "too_few") else ""
-        cells = [level_text(row, "before"), level_text(row, "after")]
+        cells = [level_text(row, side) for side in SIDES]
         lines.append(ScreenRow(f"{row['relation']} {row['asked']}", cells, *badge(row), f"{detail}."))
     counts = Counter(badge(row)[0] for row in rows[_LISTED:])
     rest = ", ".join(f"{count} {words}" for words, count in counts.most_common())
@@ -303,26 +290,27 @@ def _changes(rows: Sequence[Row]) -> list[ScreenRow]:
 
 
 def _form_rows(model: ModelChange) -> Iterator[ScreenRow]:
-    for row in model.tested_forms:
+    for row in model.forms:
         if row["alarm"]:
-            cells = [percent(row[f"invalid_{when}"]) for when in ("before", "after")]
+            cells = [percent(row[f"invalid_{side}"]) for side in SIDES]
             yield ScreenRow(f"{row['task']}, texts without an answer", cells, "CHANGED", "bad")
-        for name, when in ((model.base, "before"), (model.name, "after")):
-            if row[f"share_{when}"] >= _SAME > row[f"invalid_{when}"] and row["n"] >= _FEWEST:
-                share = f"\u201c{row[f'common_{when}']}\u201d to {percent(row[f'share_{when}'])} of {row['task']}"
+        for name, side in zip((model.base, model.name), SIDES):
+            if row[f"share_{side}"] >= _SAME > row[f"invalid_{side}"] and row["n"] >= _FEWEST:
+                share = f"\u201c{row[f'common_{side}']}\u201d to {percent(row[f'share_{side}'])} of {row['task']}"
                 yield ScreenRow(f"{name} gives {share}, so its score there says little about what it knows")
 
 
 def _group_rows(model: ModelChange) -> Iterator[ScreenRow]:
-    rows = model.family(GROUPS)
-    # Of two groups one lost more where the other lost less.
-    verdicts = Counter(
-        "hit_harder" if row["verdict"] == "hit_less" and row["reference"] else row["verdict"] for row in rows
-    )
-    few, harder, less = verdicts["too_few"], verdicts["hit_harder"] + verdicts["slightly_harder"], verdicts["hit_less"]
-    if rows:
+    if rows := model.family(GROUPS):
+        # Of two groups one lost more where the other lost less.
+        verdicts = Counter(
+            "hit_harder" if row["verdict"] == "hit_less" and row["reference"] else row["verdict"] for row in rows
+        )
+        few, harder = verdicts["too_few"], verdicts["hit_harder"] + verdicts["slightly_harder"]
         words = f"{len(rows) - few} compared with the others, {harder} lost more"
-        words += f", {less} lost less" * bool(less) + f"; {few} have too few" * bool(few)
+        words += f", {verdicts['hit_less']} lost less" * bool(verdicts["hit_less"]) + f"; {few} have too few" * bool(
+            few
+        )
         differ = bool(model.decided(GROUPS))
         label = "GROUPS DIFFER" if differ else "too few to tell" if few == len(rows) else "none shown"
         yield ScreenRow(words, badge=label, severity="bad" if differ else "open")
@@ -330,20 +318,11 @@ def _group_rows(model: ModelChange) -> Iterator[ScreenRow]:
 
 def notes(model: ModelChange) -> Iterator[str]:
     """Yield how many items were paired and how, and how many would find a change as large as the margin."""
-    counts, tasks = model.counts, int((model.counts["paired"] > 0).sum())
-    words = {
-        "renumbered": "paired by content",
-        "other_content": "paired by id though the content differs",
-        "epochs_differ": "with other numbers of epochs",
-        "repeated": "repeated, of which the last counts",
-    }
-    parts = [f"{quantity(float(counts['paired'].sum()), 'item')} paired in {quantity(tasks, 'task')}"]
-    yield (
-        ", ".join([*parts, *(f"{counts[name].sum():,} {text}" for name, text in words.items() if counts[name].any())])
-        + "."
-    )
+    total, tasks = model.counts.sum(numeric_only=True), int((model.counts["paired"] > 0).sum())
+    parts = [f"{quantity(float(total['paired']), 'item')} paired in {quantity(tasks, 'task')}"]
+    yield ", ".join([*parts, *(f"{total[name]:,} {words}" for name, words in _OF_PAIRS.items() if total[name])]) + "."
     rows = [row for row in model.family(SCORES) if row["verdict"] == "undecided" and math.isfinite(row["detectable"])]
-    for row in [row for row in rows if not row["relation"].startswith(POOLED)][:_NAMED]:
+    for row in [row for row in rows if not row["relation"].startswith(POOLED)][:2]:
         size = f"{100 * row['margin']:g} points" if row["scale"] == "share" else f"{row['margin']:g}"
         needed = math.ceil(float(row["n"] * (row["detectable"] / row["margin"]) ** 2))
         what = f"A change of {size} of {row['asked']} in {row['relation']}"

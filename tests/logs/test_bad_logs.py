@@ -35,7 +35,10 @@ DIFFERENT: Mapping[str, tuple[Made, str]] = {
     "version": (Made(version=2.0), "differ in the version of the task of quiz: 1.0 and 2.0"),
     "shots": (Made(shots=5), "differ in the number of few-shot examples of quiz: 0 and 5"),
     "seeds": (Made(seed=3), "differ in random seeds of quiz"),
-    "content": (Made(prompt=lambda item: f"{item.prompt} Think."), "60 items of small and other have the same id"),
+    "content": (
+        Made(prompt=lambda item: f"{item.prompt} Think."),
+        "60 items of small and other, such as in quiz, have the same id",
+    ),
 }
 
 
@@ -122,7 +125,7 @@ BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
     "no item": (_text("x.csv", "name,acc\na,1\n"), "expected one of item, sample_id, doc_id, id"),
     "no rows": (_text("x.csv", "item,acc\n"), "no column of numbers is a metric"),
     "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "a sample of lm_eval with doc_id, metrics"),
-    "list": (_text("samples_x.jsonl", "[1]\n"), "element 0: got 1, expected an object"),
+    "list": (_text("samples_x.jsonl", "[1]\n"), "got 1, expected an object"),
     "no zip": (_text("x.eval", "nope"), "no log of inspect_ai"),
     "other version": (_text("x.json", '{"version": 9, "status": "success", "eval": {"task": "t"}}'), "log version 9"),
     "broken run": (

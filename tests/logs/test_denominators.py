@@ -265,7 +265,7 @@ def test_words_of_a_table_are_words(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("﻿item;acc;more\nNA;1;001\nnull;1;002\n001;0;003\n1;1;004\n")
     log = read_log(tmp_path / "c.csv")
     assert log.items["item"].tolist() == ["NA", "null", "001", "1"]
-    assert log.metrics == ("acc",)
+    assert log.names("metric") == ("acc",)
 
 
 def test_a_group_that_no_item_has_is_refused_and_known_ones_stay(tmp_path: Path) -> None:

@@ -32,12 +32,12 @@ def test_committed_families_hold_their_level() -> None:
 def test_sides_are_exchanged_item_by_item_and_answers_drawn_anew(tmp_path: Path) -> None:
     pairs = _pairs(tmp_path)
     turned = exchanged(pairs, np.random.default_rng(0), "items")
-    columns = [f"metric:margin/{side}" for side in ("base", "changed")]
+    columns = [f"metric:margin_{side}" for side in ("before", "after")]
     assert (turned.frame[columns].sum(axis=1) - pairs.frame[columns].sum(axis=1)).abs().max() < 1e-12
     assert 0 < (turned.frame[columns[0]] == pairs.frame[columns[0]]).mean() < 1
     drawn = reseeded(pairs, np.random.default_rng(0))
     assert drawn.metrics == ("acc",)
-    assert set(drawn.frame["metric:acc/base"]) == {0.0, 1.0}
+    assert set(drawn.frame["metric:acc_before"]) == {0.0, 1.0}
 
 
 def test_a_few_draws_give_shares_with_intervals(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_right_choice_of_lm_eval_is_taken_only_where_the_log_names_it(
     }
     (tmp_path / "samples_quiz.jsonl").write_text(json.dumps(line) + "\n")
     log = read_log(tmp_path)
-    assert log.metrics == (("acc",) if right is None else ("acc", "loglik", "margin")[: 1 + len(choices)])
+    assert log.names("metric") == (("acc",) if right is None else ("acc", "loglik", "margin")[: 1 + len(choices)])
     if right is not None:
         assert log.items["metric:loglik"].tolist() == [logprobs[right]]
 
