@@ -14,6 +14,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs runs this file by its path
 
+from docs.tools.columns import columns_page  # noqa: E402
 from docs.tools.commands import command_page  # noqa: E402
 from docs.tools.house import house_picture, rooms_table  # noqa: E402
 from docs.tools.notebooks import FOLDER, notebook_page  # noqa: E402
@@ -35,7 +36,7 @@ def generated() -> dict[str, str]:
     """Name of a page that is no file of docs/ -> its Markdown."""
     pages = {page: (ROOT / file).read_text(encoding="utf-8") for file, page in OUTSIDE.items()}
     pages |= {page: notebook_page(ROOT / file) for file, page in NOTEBOOKS.items()}
-    return pages | {"commands.md": command_page()}
+    return pages | {"commands.md": command_page(), "columns.md": columns_page()}
 
 
 def on_files(files: Files, config: Any) -> Files:

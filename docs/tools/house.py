@@ -14,7 +14,7 @@ MARGIN = 3  # letters beside a room's name
 # Who uses a room, by the first letter of its colour's class in docs/assets/site.css.
 USES = {
     "command": ("__main__", "cli"),
-    "study": ("people", "study", "longform", "stereotypes", "builder_scripts", "sharing", "report", "run"),
+    "study": ("study", "texts", "logs", "harnesses", "builder_scripts", "sharing", "report", "run"),
     "model": ("editors", "generation", "scoring", "models"),
     "number": ("metrics", "effects", "records", "stats"),
 }
