@@ -150,5 +150,5 @@ def test_a_run_of_an_older_version_is_read(tmp_path: Path) -> None:
 def test_the_page_of_columns_explains_each_column_of_each_table(made: Report) -> None:
     """`other_people_old_asked` is `asked` of some people, `right_before_low` an end of `right_before`."""
     of, part = "^(other_people_(old|new)|other_facts)_", "(_(before|after)(?=_mrr|_top5))|_(low|high)$"
-    there = {re.sub(f"{of}|{part}", "", column) for table in made.tables.values() for column in table}
+    there = {re.sub(f"{of}|{part}", "", str(column)) for table in made.tables.values() for column in table}
     assert there | {"low", "high"} == {name for names in COLUMNS for name in names.split(", ")}
