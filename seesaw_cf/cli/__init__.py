@@ -15,10 +15,8 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import unknown_name
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
-from seesaw_cf.cli import gone
-from seesaw_cf.cli.errors import UsageError, explained
 from seesaw_cf.cli.help import WAYS_IN, command_help, commands_help
-from seesaw_cf.cli.output import finish, say
+from seesaw_cf.cli.output import UsageError, explained, finish, say
 
 __all__ = ["COMMANDS", "GROUPS", "main"]
 
@@ -30,8 +28,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Audit a change": {
         "audit": ("audit:audit", "edit a model, or take a changed one: what else changed, and for whom"),
         "report": ("audit:report", "the report of a finished run again, or of several side by side"),
-        "compare": ("logs:compare", "logs of lm_eval or inspect_ai before and after a change of the model"),
-        "ability": ("logs:ability", "tasks of lm_eval before and after the edits of a run"),
+        "compare": ("audit:compare", "logs of lm_eval or inspect_ai before and after a change of the model"),
+        "ability": ("audit:ability", "tasks of lm_eval before and after the edits of a run"),
         "study": ("audit:study", "models x editors x records from one file: run and compared"),
     },
     "What edited models write": {
@@ -49,8 +47,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("tools:check", "whether an editor keeps its promises"),
     },
     "Data": {
-        "build": ("data:build", "a dataset from Wikidata, another source or the sample; or from records as they are"),
-        "tag": ("data:tag", "groups, candidates and gold answers for records without"),
+        "build": ("share:build", "a dataset from Wikidata, another source or the sample; or from records as they are"),
+        "tag": ("share:tag", "groups, candidates and gold answers for records without"),
     },
     "Share and set up": {
         "share": ("share:share", "an edit, a report or second moments onto the Hub, with a card"),
@@ -127,7 +125,7 @@ def find_command(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command that words begin with, of one word or two, and the words after it.
 
     Raises:
-        UsageError: There is none, or it was removed; or a word is no text.
+        UsageError: There is none; or a word is no text.
     """
     for word in words:
         if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
@@ -135,8 +133,6 @@ def find_command(words: Sequence[str]) -> tuple[str, list[str]]:
     for name in (" ".join(words[:2]), words[0]):
         if name in COMMANDS:
             return name, list(words[len(name.split()) :])
-        if removed := gone.instead("command", name, gone.COMMANDS):
-            raise UsageError(removed)
     below = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
     if below:
         raise UsageError(f"{words[0]} is followed by one of: {', '.join(name.split()[1] for name in below)}.")

@@ -1,4 +1,4 @@
-"""`seesaw-cf share`: an edit of a run, the page of its report, or second moments, on the Hub."""
+"""`seesaw-cf build` and `tag`: datasets; `share`: an edit of a run, the page of its report, or second moments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from seesaw_cf.base.errors import EditError, RecordError
-from seesaw_cf.base.fields import Count, NameOrPath, OneOf, Positive, field_types
+from seesaw_cf.base.fields import Count, NameOrPath, OneOf, OwnFolder, Positive, field_types
+from seesaw_cf.builder_scripts.jobs import Asking, BuildJob, TagJob
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.parse import Flat
 
@@ -136,3 +137,35 @@ def _moments(model_name: str, place: Place, edit: EditChoice, asked: Moments) ->
 
         how_public = {"public": place.public, "overwrite": place.overwrite}
         say(push_moments(folder, place.repo, base_model=place.base_model, **how_public))
+
+
+def build(
+    job: Flat[BuildJob] = BuildJob(),
+    *,
+    out: OwnFolder,
+    asking: Flat[Asking] = Asking(),
+    push: str = "",
+    quiet: bool = False,
+) -> None:
+    """Make a dataset folder, and publish it.
+
+    Args:
+        out: Dataset folder to make.
+        push: Publish it as ORG/NAME on the Hub.
+        quiet: No progress bars.
+    """
+    from seesaw_cf.builder_scripts.build import run_build
+
+    say(run_build(job, out, asking, push=push))
+
+
+def tag(job: Flat[TagJob], *, out: OwnFolder, asking: Flat[Asking] = Asking(), quiet: bool = False) -> None:
+    """Tag records and write them into a dataset folder.
+
+    Args:
+        out: Dataset folder to make.
+        quiet: No progress bars.
+    """
+    from seesaw_cf.builder_scripts.tag import run_tag
+
+    say(run_tag(job, out, asking))

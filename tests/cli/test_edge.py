@@ -14,7 +14,7 @@ import safetensors
 from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntryNotFoundError
 
 from seesaw_cf.cli import main
-from seesaw_cf.cli.errors import explained
+from seesaw_cf.cli.output import explained
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:

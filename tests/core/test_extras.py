@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
 from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.cli.logs import ability
+from seesaw_cf.cli.audit import ability
 from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
 from seesaw_cf.generation.api import OpenAIGenerator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -18,7 +19,7 @@ from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 from tests.metrics.test_inputs import COLUMNS
 
-FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "__init__.py").exists())
+FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "README.md").exists())
 SECTIONS = (
     "Metric description",
     "How to use",
@@ -30,8 +31,13 @@ SECTIONS = (
 )
 
 
-def test_the_table_of_metrics_is_the_folder() -> None:
+def test_the_table_of_metrics_is_the_folder_and_a_metric_imports_nothing_heavy() -> None:
     assert sorted(METRICS) == FOLDERS
+    for name in FOLDERS:
+        tree = ast.walk(ast.parse((ROOT / "metrics" / name / f"{name}.py").read_text(encoding="utf-8")))
+        asked = {node.module for node in tree if isinstance(node, ast.ImportFrom)}
+        rooms = {str(module).split(".")[1] for module in asked if str(module).startswith("seesaw_cf.")}
+        assert rooms <= {"base", "effects", "metrics", "records", "stats"}, name
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -1,1 +1,0 @@
-"""Accuracy on one property before and after editing another."""

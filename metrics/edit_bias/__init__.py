@@ -1,1 +1,0 @@
-"""D per demographic group before and after an edit."""

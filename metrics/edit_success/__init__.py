@@ -1,1 +1,0 @@
-"""Efficacy, generalisation and locality of edits, per protocol."""

@@ -1,1 +1,0 @@
-"""Shares of claims that passages support or contradict."""

@@ -1,1 +1,0 @@
-"""Ratings of long-form texts by editing method."""

@@ -1,1 +1,0 @@
-"""Ratings of flaws in generated texts."""

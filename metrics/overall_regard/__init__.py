@@ -1,1 +1,0 @@
-"""Overall regard of groups of people in generated statements."""

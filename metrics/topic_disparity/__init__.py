@@ -1,1 +1,0 @@
-"""Topics of statements about groups of people, and how far they are from those about the rest."""
