@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.checks import at_least, shown, whole
+from seesaw_cf.base.checks import shown, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import AboveZero, NameOrPath, Positive, Seed, field_types
 
@@ -204,7 +204,8 @@ class BuildOptions:
         """Raise RecordError for a negative number."""
         for relation_id, number in self.edits.items():
             whole(f"build options: edits of {relation_id}", number, 0)
-        at_least("build options", self, {**dict.fromkeys(_COUNTS, 0), "open_repeats": 1})
+        for name in (*_COUNTS, "open_repeats"):
+            whole(f"build options: {name}", getattr(self, name), int(name == "open_repeats"))
 
 
 def paper(options: BuildOptions) -> BuildOptions:

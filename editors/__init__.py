@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.ike import IKE, IKEConfig
     from seesaw_cf.editors.lora import LoRA, LoRAConfig
     from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-    from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+    from seesaw_cf.editors.mend import MEND, MENDConfig
     from seesaw_cf.editors.rome import ROME, ROMEConfig
 
 __all__ = [
@@ -58,7 +58,7 @@ _OWN = {
     "memit": "seesaw_cf.editors.memit:MEMIT",
     "emmet": "seesaw_cf.editors.emmet:EMMET",
     "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
-    "mend": "seesaw_cf.editors.mend.mend:MEND",
+    "mend": "seesaw_cf.editors.mend:MEND",
     "lora": "seesaw_cf.editors.lora:LoRA",
     "ike": "seesaw_cf.editors.ike:IKE",
     "identity": "seesaw_cf.editors.controls:IdentityControl",

@@ -104,7 +104,7 @@ class AlphaEdit(SpreadEdit):
     def _make(self, file: Path, moment: Tensor, layer: int, device: torch.device) -> None:
         """Write a null space unless it is there."""
         if not file.exists():
-            with file_lock(file.with_suffix(".lock"), wait=True, required=False):  # another process may be at it
+            with file_lock(file.with_suffix(".lock"), wait=True):  # another process may be at it
                 if not file.exists():
                     save_tensors(file, {"basis": self._null_space(moment, layer, device)}, {})
 

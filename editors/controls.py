@@ -24,6 +24,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.fields import Seed
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
@@ -58,7 +59,7 @@ class ControlConfig:
 
     editor: str = ""
     settings: Settings = field(default_factory=dict)
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         """Refuse a control of a control."""

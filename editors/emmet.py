@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.fields import AboveZero
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
@@ -29,7 +30,7 @@ class EMMETConfig(LocateThenEditConfig):
     """
 
     editor: ClassVar[str] = "emmet"
-    moment_weight: float = 100_000.0
+    moment_weight: AboveZero = 100_000.0
     norm_weight: float = 0.0
     slack: float = 0.1
     slack_for_one: bool = False

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.fields import AboveZero, Positive
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.fitted import parts_for
@@ -100,9 +101,9 @@ class FTConfig(TuningConfig):
     """
 
     editor: ClassVar[str] = "ft"
-    learning_rate: float = 5e-4
-    steps: int = 25
-    norm_constraint: float | None = 5e-4
+    learning_rate: AboveZero = 5e-4
+    steps: Positive = 25
+    norm_constraint: AboveZero | None = 5e-4
     objective: Literal["last_token", "teacher_forced"] = "last_token"
     bos_in_target: bool = False
 

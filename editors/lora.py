@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from seesaw_cf.base.fields import AboveZero, Positive
 from seesaw_cf.editors.ft import FineTuning
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
@@ -32,10 +33,10 @@ class LoRAConfig(TuningConfig):
     """
 
     editor: ClassVar[str] = "lora"
-    learning_rate: float = 5e-3
-    steps: int = 70
-    rank: int = 8
-    alpha: float = 32.0
+    learning_rate: AboveZero = 5e-3
+    steps: Positive = 70
+    rank: Positive = 8
+    alpha: AboveZero = 32.0
 
 
 @dataclass(frozen=True)

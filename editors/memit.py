@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from seesaw_cf.base.fields import AboveZero
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
@@ -23,7 +24,7 @@ class MEMITConfig(LocateThenEditConfig):
     """
 
     editor: ClassVar[str] = "memit"
-    moment_weight: float = 15_000.0
+    moment_weight: AboveZero = 15_000.0
 
 
 @dataclass(frozen=True)

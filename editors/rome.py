@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.fields import AboveZero, Positive
 from seesaw_cf.editors.locate.activations import at_subject, average_keys
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
@@ -34,8 +35,8 @@ class ROMEConfig(LocateThenEditConfig):
     """
 
     editor: ClassVar[str] = "rome"
-    steps: int = 20
-    clamp: float = 4.0
+    steps: Positive = 20
+    clamp: AboveZero = 4.0
     consistent_keys: bool = False
     bare_keys: bool = False
     use_moments: bool = True

@@ -17,6 +17,7 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.fields import AboveZero, AtLeastZero, Positive, Seed
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.editors.locate.presets import preset
@@ -53,14 +54,14 @@ class TuningConfig:
 
     editor: ClassVar[str]
     layers: tuple[int, ...]
-    learning_rate: float
-    steps: int
-    weight_decay: float = 0.0
+    learning_rate: AboveZero
+    steps: Positive
+    weight_decay: AtLeastZero = 0.0
     relative: bool = False
-    max_change: float | None = None
-    batch_size: int = 64
+    max_change: AboveZero | None = None
+    batch_size: Positive = 64
     stop_below: float = 1e-2
-    seed: int = 0
+    seed: Seed = 0
     allow_identity: bool = False
     architecture: Architecture | None = None
 

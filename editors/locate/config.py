@@ -8,9 +8,8 @@ from typing import ClassVar, Self, TypeVar
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.checks import LAST_SEED, above_zero, number, shown, whole
-from seesaw_cf.base.errors import EditError, SettingError, UnknownNameError, unknown_name
-from seesaw_cf.base.fields import field_types
+from seesaw_cf.base.errors import EditError, SettingError, unknown_name
+from seesaw_cf.base.fields import AboveZero, AtLeastZero, Positive, Seed, field_types
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.editor import Dataclass, EditorConfig, Settings
@@ -53,23 +52,23 @@ class LocateThenEditConfig:
     editor: ClassVar[str] = ""
     """The method's name in `seesaw_cf.editors.EDITORS` and in the table of presets; a subclass gives it."""
     layers: tuple[int, ...]
-    learning_rate: float = 0.5
-    steps: int = 25
-    weight_decay: float = 0.5
-    clamp: float = 0.75
-    max_change: float | None = None
-    kl_factor: float = 0.0625
+    learning_rate: AboveZero = 0.5
+    steps: Positive = 25
+    weight_decay: AtLeastZero = 0.5
+    clamp: AboveZero = 0.75
+    max_change: AboveZero | None = None
+    kl_factor: AtLeastZero = 0.0625
     stop_below: float = 0.05
     loss_layer: int | None = None
     kl_prompt: str = "{} is a"
     context_templates: tuple[str, ...] | None = None
-    sample_size: int = 100_000
+    sample_size: Positive = 100_000
     max_length: int | None = None
     dataset: str | None = None
     moments: str | None = None
-    seed: int = 0
-    batch_tokens: int = 4096
-    factor_memory: float = 0.25
+    seed: Seed = 0
+    batch_tokens: Positive = 4096
+    factor_memory: AtLeastZero = 0.25
     allow_identity: bool = False
     architecture: Architecture | None = None
 
@@ -116,24 +115,13 @@ def check_settings(config: Dataclass) -> None:
     Raises:
         SettingError: A field of another type than its annotation, a number that is not finite or out of range.
     """
-    _check_config(config)
-    where = type(config).__name__
     for entry in fields(config):
         value = getattr(config, entry.name)
         if isinstance(value, list):
             object.__setattr__(config, entry.name, tuple(value))
         if entry.name == "architecture" and isinstance(value, dict):
-            object.__setattr__(config, entry.name, _architecture(where, value))
+            object.__setattr__(config, entry.name, _architecture(type(config).__name__, value))
     field_types(config, error=SettingError)
-    above_zero(config, _POSITIVE, error=SettingError)
-    for name in _NOT_NEGATIVE:
-        number(f"{where}: {name}", getattr(config, name, 0), 0, 1e9, error=SettingError)
-    whole(f"{where}: seed", getattr(config, "seed", 0), 0, LAST_SEED, error=SettingError)
-
-
-def _check_config(config: object) -> None:
-    if not is_dataclass(config) or isinstance(config, type):
-        raise SettingError(f"settings are {shown(config)}, expected an editor's config.")
 
 
 def _architecture(where: str, row: Settings) -> Architecture:
@@ -175,24 +163,13 @@ def with_settings(config: D, settings: Settings) -> D:
 
     Raises:
         UnknownNameError: A field the config does not have; near names are suggested.
-        SettingError: (an EditError) A value of another type than the field's, or one that no edit could run with; or
-            `config` is none.
+        SettingError: (an EditError) A value of another type than the field's, or one that no edit could run with.
     """
-    _check_config(config)
     where, names = type(config).__name__, [entry.name for entry in fields(config)]
     values = {}
     for name, value in settings.items():
         if name not in names:
-            error: UnknownNameError = unknown_name(f"setting of {where}", name, names)
-            raise error
+            raise unknown_name(f"setting of {where}", name, names)
         nested = is_dataclass(getattr(config, name)) and isinstance(value, Mapping)
         values[name] = with_settings(getattr(config, name), value) if nested else value  # type: ignore[arg-type]
     return replace(config, **values)
-
-
-_POSITIVE = (
-    *("steps", "learning_rate", "clamp", "norm_constraint", "max_change"),
-    *("batch_size", "batch_tokens", "sample_size", "rank", "alpha", "moment_weight"),
-)
-"""Fields of any config that must be above 0 when they are given."""
-_NOT_NEGATIVE = ("weight_decay", "kl_factor", "factor_memory")

@@ -122,7 +122,7 @@ def second_moments(
     }
     folder = (cache or cache_folder()) / "second_moments" / _hash([json.dumps(facts, sort_keys=True)])[:24]
     if _missing(folder, layers):
-        with file_lock(folder.with_suffix(".lock"), wait=True, required=False):  # another process may be at it
+        with file_lock(folder.with_suffix(".lock"), wait=True):  # another process may be at it
             if missing := _missing(folder, layers):
                 order = _hash([*sample, str(how.chunk), str(sorted(layers))])[:12]  # the same when some are there
                 job = _Pass(parts, tokenizer, missing, sample, length, how, folder / f"partial-{order}.safetensors")

@@ -8,17 +8,19 @@ Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.errors import EditError, StorageError
-from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.errors import EditError, RecordError, StorageError
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.tensors import in_float64
 
@@ -121,12 +123,6 @@ class GradientTransform(nn.Module):
             mean.copy_(in_float64(mean) + shift * n / every)
             std.copy_((squares / (self.k - 1).clamp(min=1)).sqrt())
 
-    @torch.no_grad()
-    def forget(self) -> None:
-        """Set the running statistics back to nothing seen."""
-        for buffer in self.buffers():
-            buffer.zero_()
-
 
 class MENDNetwork(nn.Module):
     """All transforms of one model, and one learned step size for each edited matrix.
@@ -191,18 +187,15 @@ class MENDNetwork(nn.Module):
         """Refuse a model with matrices other than those this network was made for.
 
         Raises:
-            EditError: A matrix is missing or has another shape; each is listed.
+            EditError: A matrix is missing or has another shape.
         """
-        shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-        wrong = [
-            f"{m.name}: {m.shape_key} expected, {shapes.get(m.name) or 'no such parameter'} found"
-            for m in self.shape.matrices
-            if sorted(shapes.get(m.name, ())) != sorted((m.inputs, m.outputs))
-        ]
+        shapes = {name: sorted(parameter.shape) for name, parameter in model.named_parameters()}
+        known = self.shape.matrices
+        wrong = [f"{m.name} {m.shape_key}" for m in known if shapes.get(m.name) != sorted((m.inputs, m.outputs))]
         if wrong:
             raise EditError(
-                f"{where}: this MEND network was trained for another model. {'; '.join(wrong)}. "
-                "Load the network of this model, or train one with fit."
+                f"{where}: this MEND network was trained for another model, which has {', '.join(wrong)}. Load the "
+                "network of this model, or train one with fit."
             )
 
 
@@ -215,9 +208,7 @@ def _tokens(u: Tensor, v: Tensor, device: torch.device) -> tuple[Tensor, Tensor,
 
 def _spread(rows: Tensor, mask: Tensor) -> Tensor:
     """Put rows (N, size) back to their places in (B, T, size), zero elsewhere."""
-    return torch.zeros(*mask.shape, rows.shape[-1], dtype=rows.dtype, device=rows.device).masked_scatter(
-        mask[..., None], rows
-    )
+    return rows.new_zeros(*mask.shape, rows.shape[-1]).masked_scatter(mask[..., None], rows)
 
 
 def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
@@ -231,18 +222,13 @@ def inputs_first(model: nn.Module, name: str) -> bool:
     return isinstance(model.get_submodule(name.removesuffix(".weight")), Conv1D)
 
 
-def save_network(network: MENDNetwork, file: Path, facts: JsonObject | None = None) -> None:
-    """Write a network into one file, whole or not at all.
-
-    Args:
-        network: What to save.
-        file: A safetensors file.
-        facts: More JSON-able facts, such as the training settings.
+def save_network(network: MENDNetwork, file: Path, facts: Mapping[str, object]) -> None:
+    """Write a network and JSON-able facts, such as the training settings, into one safetensors file.
 
     Raises:
         StorageError: The file cannot be written.
     """
-    save_tensors(file, network.state_dict(), {**asdict(network.shape), "facts": facts or {}})
+    save_tensors(file, network.state_dict(), {**asdict(network.shape), "facts": facts})
 
 
 def load_network(file: Path) -> MENDNetwork:
@@ -259,3 +245,68 @@ def load_network(file: Path) -> MENDNetwork:
     except (KeyError, TypeError, RuntimeError) as error:
         raise StorageError(f"{file}: no MEND network ({error}). Check `weights`, or train one.") from error
     return network.eval()
+
+
+# Networks as their authors saved them: a pickle of {"model": state dict, "opt": ..., ...}, with the configuration of
+# the language model in it. Only tensors and plain containers are read; every other object becomes an empty stand-in.
+# Source: Mitchell et al. 2022, the mend repository (trainer.py, algs/mend.py: `state_dict`).
+
+_LAYER = re.compile(r"mend\..+\.mlp\.layers\.(\d+)\.u")
+
+
+class _StandIn:
+    """What every class and function of a file is replaced by: it takes anything and does nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+
+def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> MENDNetwork:
+    """Read a network that the authors' program or EasyEdit saved, in eval mode.
+
+    Args:
+        file: The file. Nothing in it is imported or called.
+        names: The edited weights in the order of its training: step sizes have no other names.
+        model: The language model, for the sizes of these weights.
+
+    Raises:
+        StorageError: No such file.
+        RecordError: It is no such file, or was trained for other weights.
+    """
+    state = _state(file)
+    layers = {key: match[1] for key in state if state[key].dim() == 2 and (match := _LAYER.fullmatch(key))}
+    if not layers or "edit_lrs" not in state:
+        raise RecordError(
+            f"{file}: no MEND network in it, expected the tensors edit_lrs and mend.(IN, OUT).mlp.layers.0.u. Give "
+            "the file that training saved."
+        )
+    hidden = len(set(layers.values())) - 1
+    shape = NetworkShape(matrices_of(names, model), max(state[key].shape[1] for key in layers), hidden)
+    network = MENDNetwork(shape)
+    try:
+        network.load_state_dict({key: state[key] for key in state if key.startswith("mend.") or key == "edit_lrs"})
+    except RuntimeError as error:
+        raise RecordError(
+            f"{file}: made for other weights than {', '.join(names)} ({error}). Set `layers` or `matrices` to the "
+            "weights that it was trained for, in their order."
+        ) from error
+    return network.eval()
+
+
+def _state(file: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file's network, in float32."""
+    if not file.exists():
+        raise StorageError(f"{file}: no such file. Check `weights`.")
+    try:
+        stand_ins: list[Callable[..., object] | tuple[Callable[..., object], str]]
+        stand_ins = [(_StandIn, name) for name in get_unsafe_globals_in_checkpoint(str(file))]
+        with safe_globals(stand_ins):
+            archive: object = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # of a damaged file anything may come
+        raise RecordError(
+            f"{file}: not a plain file of torch.save in its format since torch 1.6, or damaged, or it holds commands "
+            f"({str(error)[:120]}). Download it again from its authors."
+        ) from error
+    held = archive.get("model", archive) if isinstance(archive, Mapping) else {}
+    tensors = {re.sub(r"^gtn\.", "mend.", str(name)): held[name] for name in held} if isinstance(held, Mapping) else {}
+    return {name: value.float() for name, value in tensors.items() if isinstance(value, Tensor)}

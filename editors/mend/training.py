@@ -1,4 +1,7 @@
-"""Training a MEND network; killed at any point, it goes on from the last checkpoint."""
+"""Training a MEND network on edits: the same thing asked otherwise must hold, and other texts must not change.
+
+Killed at any point, it goes on from the last checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import hashlib
 import json
 import logging
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -16,19 +20,34 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.fields import AboveZero, Positive
+from seesaw_cf.base.files import atomic_path, cache_folder
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.system import file_lock
-from seesaw_cf.editors.mend.examples import TrainingEdit
+from seesaw_cf.base.types import Cloze
+from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.mend.factors import batch_of, capture, divergence, outer_loss, text_batch
 from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_network
-from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingEdit:
+    """One training edit.
+
+    Attributes:
+        edit: What is edited in.
+        outer: What the edited model must then answer: another phrasing, or the same one after another sentence.
+        unrelated: A text on which next-token distributions must not move.
+    """
+
+    edit: Cloze
+    outer: Cloze
+    unrelated: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,20 +67,20 @@ class MENDTraining:
         held_out: Examples kept for validation, at most a fifth of all.
     """
 
-    steps: int = 100_000
-    batch: int = 10
-    learning_rate: float = 1e-6
-    step_size_rate: float = 1e-4
-    edit_weight: float = 0.1
+    steps: Positive = 100_000
+    batch: Positive = 10
+    learning_rate: AboveZero = 1e-6
+    step_size_rate: AboveZero = 1e-4
+    edit_weight: AboveZero = 0.1
     locality_weight: float = 1.0
-    clip: float = 100.0
-    validate_every: int = 500
-    patience: int = 2_000
-    held_out: int = 200
+    clip: AboveZero = 100.0
+    validate_every: Positive = 500
+    patience: Positive = 2_000
+    held_out: Positive = 200
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot work."""
-        above_zero(self, (entry.name for entry in fields(self) if entry.name != "locality_weight"), error=EditError)
+        check_settings(self)
 
     @classmethod
     def for_width(cls, width: int) -> Self:
@@ -120,7 +139,7 @@ def train(
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     file = (cache or cache_folder()) / "mend" / f"{key}.safetensors"
-    with file_lock(file.with_suffix(".lock"), wait=True, required=False):  # another process may be training it
+    with file_lock(file.with_suffix(".lock"), wait=True):  # another process may be training it
         if not file.exists():
             checkpoint = file.with_suffix(".checkpoint")
             with frozen(model), torch.enable_grad():
@@ -211,24 +230,76 @@ class _Trainer:
         state = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         if loss < self.best:
             self.best, self.best_step, self.best_state = loss, self.step, state
-        tensors = {f"network {name}": tensor for name, tensor in state.items()}
-        tensors |= {f"best {name}": tensor.clone() for name, tensor in self.best_state.items()}
-        for number, entry in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"{number} {name}": value for name, value in entry.items()}
-        save_tensors(self.checkpoint, tensors, {name: getattr(self, name) for name in _NUMBERS})
+        with atomic_path(self.checkpoint) as temporary:
+            parts = {"network": state, "best": self.best_state, "optimiser": self.optimiser.state_dict()}
+            torch.save(parts | {name: getattr(self, name) for name in _NUMBERS}, temporary)
 
     def _resume(self) -> None:
-        tensors, numbers = load_tensors(self.checkpoint)
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            part, _, rest = name.partition(" ")
-            parts.setdefault(part, {})[rest] = tensor
-        self.network.load_state_dict(parts.pop("network"))
-        self.best_state = parts.pop("best")
-        state = {int(number): parts[number] for number in sorted(parts, key=int)}
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        parts = torch.load(self.checkpoint, map_location=self.model.device, weights_only=True)
+        self.network.load_state_dict(parts["network"])
+        self.optimiser.load_state_dict(parts["optimiser"])
+        self.best_state = parts["best"]
         for name in _NUMBERS:
-            setattr(self, name, numbers[name])
+            setattr(self, name, parts[name])
 
 
 _NUMBERS = ("step", "best", "best_step")
+
+
+# Edits that are made up from texts.
+
+
+def examples_from_texts(texts: Sequence[str], *, seed: int = 0) -> list[TrainingEdit]:
+    """Make up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
+
+    "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". A sentence has two such ends at
+    most. The outer prompt is the same after another sentence. What must not change is, every other time, a sentence
+    that ends like the edited one (the same question about someone else, which an edit spoils most easily), else any
+    sentence.
+
+    Args:
+        texts: Documents of one or more sentences.
+        seed: For drawing ends and sentences.
+
+    Raises:
+        EditError: Fewer than two sentences share the word before their end.
+
+    Deviates: Mitchell et al. sample the new ends from a language model (10 tokens); here they come from the texts.
+    """
+    rng = np.random.default_rng(seed)
+    sentences = sorted({part.strip() for text in texts for part in re.split(r"(?<=[.!?])\s+", text) if part.strip()})
+    ends = [cloze for sentence in sentences for cloze in _cut(sentence)]
+    by_word: dict[str, list[str]] = {}
+    for cloze in ends:
+        by_word.setdefault(cloze.context.split()[-1], []).append(cloze.target)
+    examples = []
+    alike: dict[str, list[str]] = {}
+    for cloze in ends:
+        alike.setdefault(" ".join(cloze.context.split()[-2:]), []).append(f"{cloze.context} {cloze.target}.")
+    for number, cloze in enumerate(ends):
+        near = [text for text in alike[" ".join(cloze.context.split()[-2:])] if not text.startswith(cloze.context)]
+        others = sorted({end for end in by_word[cloze.context.split()[-1]] if end != cloze.target})
+        for turn, index in enumerate(rng.permutation(len(others))[:2].tolist()):
+            pool = near if near and (number + turn) % 2 else sentences
+            before = sentences[int(rng.integers(len(sentences)))]
+            outer = Cloze(f"{before} {cloze.context}", others[index])
+            examples.append(
+                TrainingEdit(replace(cloze, target=others[index]), outer, pool[int(rng.integers(len(pool)))])
+            )
+    if not examples:
+        raise EditError(
+            f"{len(texts)} texts with {len(sentences)} sentences give no made-up edit: no two share the word before "
+            "their end. Give more texts, or examples of your own."
+        )
+    return examples
+
+
+def _cut(sentence: str) -> list[Cloze]:
+    """Cut a sentence before its last one to three words, after a short word in lower case ("in", "of").
+
+    Return [] where no such word is.
+    """
+    words = sentence.rstrip(".!?").split()
+    places = range(max(3, len(words) - 3), len(words))
+    cuts = [at for at in places if words[at - 1].islower() and len(words[at - 1]) <= 3]
+    return [Cloze(" ".join(words[:at]), " ".join(words[at:])) for at in cuts[:1]]

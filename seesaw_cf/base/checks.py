@@ -11,10 +11,10 @@ import errno
 import math
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, hide_secrets, unknown_name
@@ -52,10 +52,8 @@ def number(
     Raises:
         RecordError: (or `error`) It is not a number, not finite or outside.
     """
-    if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        found = as_float(value)
-        if math.isfinite(found) and (low <= found <= high if ends else low < found < high):
-            return found
+    if is_finite(value) and (low <= value <= high if ends else low < value < high):
+        return float(value)
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
 
 
@@ -115,21 +113,18 @@ def check_path(path: str | os.PathLike[str]) -> Path:
         RecordError: It is not a path, is empty or too long, or holds a NUL character or half a surrogate pair.
         StorageError: It is in a folder that this user may not look into.
     """
-    try:
-        name = os.fspath(path)
-        good = isinstance(name, str) and name and "\0" not in name and name.encode("utf-8", "surrogateescape")
-    except (TypeError, UnicodeEncodeError):
-        good = False
-    if not good:
-        raise RecordError(f"{shown(path)} is no path of a file or folder: expected a UTF-8 name without NUL.")
-    try:
-        os.stat(path)
-    except PermissionError as error:  # neither to be read nor to be made
-        raise StorageError(f"{shown(path)}: no right to look into its folder. Choose another.") from error
-    except OSError as error:  # what is not there is up to the caller
-        if error.errno == errno.ENAMETOOLONG:
-            raise RecordError(f"{shown(path)} is too long a path. Choose a shorter name.") from error
-    return Path(path)
+    if isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str) and os.fspath(path):
+        try:
+            os.stat(path)
+        except PermissionError as error:  # neither to be read nor to be made
+            raise StorageError(f"{shown(path)}: no right to look into its folder. Choose another.") from error
+        except ValueError as error:
+            raise RecordError(f"{shown(path)} is no path of a file or folder: {error}. Choose another name.") from error
+        except OSError as error:  # what is not there is up to the caller
+            if error.errno == errno.ENAMETOOLONG:
+                raise RecordError(f"{shown(path)} is too long a path. Choose a shorter name.") from error
+        return Path(path)
+    raise RecordError(f"{shown(path)} is no path of a file or folder: expected a name.")
 
 
 def one_of(kind: str, value: object, names: Collection[str]) -> str:
@@ -204,31 +199,6 @@ def brief(record: Any) -> str:
     return f"{type(record).__name__}({', '.join(parts)})"
 
 
-def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
-    """Check numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
-
-    Raises:
-        RecordError: (or `error`) A number is 0, below 0, NaN, or so large that sums of it overflow.
-    """
-    for name in names:
-        value = getattr(record, name, None)
-        if value is not None and not 0 < value <= LARGEST:
-            raise error(
-                f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0 and at most {LARGEST:,}."
-            )
-
-
-def at_least(where: str, record: object, least: Mapping[str, int]) -> None:
-    """Check whole numbers of a record, those that are not None.
-
-    Raises:
-        RecordError: One is below its least value, or no whole number.
-    """
-    for name, low in least.items():
-        if (value := getattr(record, name)) is not None:
-            whole(f"{where}: {name}", value, low)
-
-
 def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> SplitResult:
     """Check the address of a server and return its parts.
 
@@ -242,9 +212,9 @@ def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> S
     raise RecordError(f"{where} is {shown(value)}, expected one such as {like}.")
 
 
-def as_float(value: numbers.Real) -> float:
-    """Return a number as a float, infinite where it is too large for one."""
+def is_finite(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number, no bool, that is finite as a float."""
     try:
-        return float(value)
+        return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
     except OverflowError:
-        return math.inf
+        return False

@@ -15,7 +15,6 @@ import re
 import sys
 import types
 import typing
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -30,16 +29,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Mark(ABC):
-    """A condition on a value, as metadata of `Annotated`."""
-
-    @abstractmethod
-    def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
-        """Raise `error` where a value breaks the condition."""
-
-
 @dataclass(frozen=True)
-class Range(Mark):
+class Range:
     """A range of numbers.
 
     Attributes:
@@ -68,7 +59,7 @@ class Range(Mark):
 
 
 @dataclass(frozen=True)
-class OneOf(Mark):
+class OneOf:
     """A name out of a few.
 
     Attributes:
@@ -95,8 +86,8 @@ Count = Annotated[int, Range(0, checks.LARGEST, whole=True)]
 Draws = Annotated[int, Range(0, checks.MOST_DRAWS, whole=True)]
 Seed = Annotated[int, Range(0, checks.LAST_SEED, whole=True)]
 Threads = Annotated[int, Range(1, checks.MOST_THREADS, whole=True)]
-AboveZero = Annotated[float, Range(0, ends=False)]
-AtLeastZero = Annotated[float, Range(0)]
+AboveZero = Annotated[float, Range(0, checks.LARGEST, ends=False)]
+AtLeastZero = Annotated[float, Range(0, checks.LARGEST)]
 Share = Annotated[float, Range(0, 1)]
 Inside = Annotated[float, Range(0, 1, ends=False)]
 NameOrPath = Annotated[str, Role.READ]
@@ -158,7 +149,7 @@ def _marks(value: object, hint: Any) -> Iterator[tuple[Any, object]]:
     if origin in (typing.Union, types.UnionType):
         yield from _marks(value, next(part for part in typing.get_args(hint) if _fits(value, part)))
     elif origin is typing.Annotated:
-        yield from ((mark, value) for mark in hint.__metadata__ if isinstance(mark, Mark))
+        yield from ((mark, value) for mark in hint.__metadata__ if isinstance(mark, Range | OneOf))
         yield from _marks(value, hint.__origin__)
     elif origin is tuple and isinstance(value, tuple) and typing.get_args(hint)[-1:] == (...,):
         for item in value:
@@ -191,14 +182,10 @@ def is_text(value: object) -> bool:
         return False
 
 
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(checks.as_float(value))
-
-
 _SIMPLE: dict[object, Callable[[object], bool]] = {
     bool: lambda value: isinstance(value, bool),
     int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
-    float: _is_number,
+    float: checks.is_finite,
     str: is_text,
     type(None): lambda value: value is None,
 }

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +62,7 @@ def atomic_path(path: str | os.PathLike[str], *, flush: bool = True) -> Iterator
         RecordError: It is not a path.
     """
     final = check_path(path)
-    with _renamed(final, check_target, _temporary_file) as temporary:
+    with _renamed(final, check_target, Path.touch) as temporary:
         yield temporary
         if flush:
             _flush([temporary])
@@ -83,43 +82,29 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         StorageError: The folder holds something already, or cannot be written; the final name is untouched.
     """
     final = check_path(path)
-    with _renamed(final, _check_empty, _temporary_folder) as temporary:
+    with _renamed(final, _check_empty, Path.mkdir) as temporary:
         yield temporary
         _flush(file for file in temporary.rglob("*") if file.is_file())
 
 
 @contextlib.contextmanager
-def _renamed(final: Path, check: Callable[[Path], None], make: Callable[[Path], Path]) -> Iterator[Path]:
+def _renamed(final: Path, check: Callable[[Path], None], make: Callable[[Path], None]) -> Iterator[Path]:
     """Yield what `make` made next to `final`. Rename it to `final` when the block ends well, else remove it."""
-    temporary: Path | None = None
+    temporary = final.with_name(f".{safe_name(final.name)[:100]}.{uuid.uuid4().hex}{_TEMPORARY}")
     try:
         check(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = make(final)
+        make(temporary)
         yield temporary
         temporary.replace(final)
     except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
         raise _not_written(final, error) from error
     finally:
-        if temporary is not None:
-            remove(temporary)
-
-
-def _temporary_file(final: Path) -> Path:
-    handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=_TEMPORARY, dir=final.parent)
-    os.close(handle)
-    Path(name).chmod(0o644)
-    return Path(name)
-
-
-def _temporary_folder(final: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix=_prefix(final), suffix=_TEMPORARY, dir=final.parent))
-    folder.chmod(0o755)
-    return folder
+        remove(temporary)
 
 
 def _check_empty(final: Path) -> None:
-    if _exists(final) and (not final.is_dir() or any(final.iterdir())):
+    if os.path.lexists(final) and (not final.is_dir() or any(final.iterdir())):
         raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
 
 
@@ -182,7 +167,7 @@ def check_target(final: Path) -> None:
     Raises:
         StorageError: See above.
     """
-    if _exists(final) and not final.is_file():
+    if os.path.lexists(final) and not final.is_file():
         kind = "a folder" if final.is_dir() else "no ordinary file"
         raise StorageError(f"could not write {final}: it is {kind}. Name a file.")
     if final.parent.is_file():
@@ -190,27 +175,18 @@ def check_target(final: Path) -> None:
     check_outputs([final], _READ)
 
 
-def _exists(path: Path) -> bool:
-    """Return whether a path exists; unlike `Path.exists`, raise OSError for a loop of links or a name too long."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def _prefix(final: Path) -> str:
-    """Return the start of a temporary name: what will be there, cut so that the name is never too long."""
-    return f".{safe_name(final.name)[:100]}."
-
-
 def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> SeesawError:
     """Return what to raise. An error that names its cause, such as a silent server, is not about the file."""
     if isinstance(error, SeesawError):
         return error
+    if isinstance(error, UnicodeEncodeError):
+        piece = shown(error.object[max(0, error.start - 20) : error.start + 20])
+        return StorageError(
+            f"could not write {final}: half a surrogate pair at {piece}. Repair it where it comes from."
+        )
     return StorageError(
-        f"could not write {final}: {getattr(error, 'strerror', None) or error}. Nothing was left under that name; "
-        "free some space or choose another folder, then run the same command again."
+        f"could not write {final}: {error.strerror or error}. Nothing was left under that name; free some space or "
+        "choose another folder, then run the same command again."
     )
 
 
@@ -221,14 +197,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         StorageError: See `atomic_path`.
     """
     with atomic_path(path) as temporary:
-        try:
-            temporary.write_text(text, encoding="utf-8", newline="\n")
-        except UnicodeEncodeError as error:
-            piece = shown(text[max(0, error.start - 20) : error.start + 20])
-            raise StorageError(
-                f"could not write {path}: the text holds half a surrogate pair at {piece}, which UTF-8 has no bytes "
-                "for. Repair the text where it comes from."
-            ) from error
+        temporary.write_bytes(text.encode("utf-8"))
 
 
 def dump_json(path: str | os.PathLike[str], value: object, **options: Any) -> None:

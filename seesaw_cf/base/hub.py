@@ -15,17 +15,11 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 """An organisation, or a repository within it."""
 
 _REASONS = {
-    401: "no valid token. Run `hf auth login`, or set HF_TOKEN to a token with write access",
-    403: "this token lacks the right to write there. Use a token with write access to that organisation",
-    404: "there is no such organisation or repository for this token. Check the name and the token's rights",
+    401: "there is no such repository, or no valid token. Check the name, run `hf auth login` or set HF_TOKEN",
+    403: "this token lacks the right to write there, or to read it. Use one that has it",
+    404: "there is no such organisation, repository or file for this token. Check the name and the token's rights",
     409: "the repository exists and cannot be used. Choose another name",
     412: "someone else pushed in the meantime. Run the same command again",
-}
-_READING = {
-    401: "there is none, or it is private and there is no valid token. Check the name, run `hf auth login` or set "
-    "HF_TOKEN",
-    403: "this token may not read it. Use a token of somebody who may",
-    404: "there is no such repository or file for this token. Check the name and the token's rights",
 }
 
 
@@ -97,25 +91,18 @@ def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
     )
     from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
 
-    reasons = _REASONS | (_READING if reading else {})
     refused, action = ("give", "fetched") if reading else ("take", "published")
     try:
         yield
-    except HfHubHTTPError as error:
-        status = error.response.status_code
-        reason = reasons.get(status, "see https://status.huggingface.co, then run the same command again")
+    except (HfHubHTTPError, LocalTokenNotFoundError) as error:
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else 401
+        reason = _REASONS.get(status, "see https://status.huggingface.co, then run the same command again")
         raise StorageError(
             f"the Hub refused to {refused} {repo} (HTTP {status}): {reason}. Nothing was {action}."
         ) from error
-    except LocalTokenNotFoundError as error:
-        raise StorageError(f"the Hub refused to {refused} {repo}: {reasons[401]}. Nothing was {action}.") from error
-    except (NoAnswer, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
-        raise StorageError(
-            f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
-            f"HF_HUB_OFFLINE, then run the same command again. Nothing was {action}."
-        ) from error
-    except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
+    except (NoAnswer, OfflineModeIsEnabled, LocalEntryNotFoundError, RuntimeError) as error:
+        # RuntimeError: how huggingface_hub reports a large file whose upload failed
         raise StorageError(
             f"the Hub did not {refused} the files of {repo} ({type(error.__cause__ or error).__name__}). Check the "
-            f"network, then run the same command again. Nothing was {action}."
+            f"network, HF_ENDPOINT and HF_HUB_OFFLINE, then run the same command again. Nothing was {action}."
         ) from error

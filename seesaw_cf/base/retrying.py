@@ -120,40 +120,28 @@ def no_bars() -> bool:
 T_co = TypeVar("T_co", covariant=True)
 
 
+class _Lines:
+    """What a bar draws, as lines of a log file."""
+
+    def write(self, text: str) -> None:
+        """Write a line, unless the text only moves the cursor."""
+        if text.strip():
+            sys.stderr.write(f"{text.strip()}\n")
+
+    def flush(self) -> None:
+        """Flush the log file."""
+        sys.stderr.flush()
+
+
 class Bar(tqdm, Generic[T_co]):  # type: ignore[type-arg]
     """A progress bar in a terminal; in a log file a line as it begins, then one every `BETWEEN_LINES` seconds."""
 
     def __init__(self, items: Iterable[T_co] | None = None, desc: str = "", total: int | None = None, **options: Any):
-        self.in_terminal = sys.stderr.isatty()
-        if not self.in_terminal:
+        if not sys.stderr.isatty():
             # Below another bar, of whatever library, tqdm would move up and down: no place of its own in a file.
             options |= {"mininterval": BETWEEN_LINES, "maxinterval": BETWEEN_LINES, "ncols": 79, "position": 0}
+            options["file"] = _Lines()
         super().__init__(items, desc, total, **options)
-
-    @staticmethod
-    def status_printer(file: Any) -> Callable[[str], None]:
-        """Return what draws: over the same line of a terminal, else line by line."""
-        if file.isatty():
-            draw: Callable[[str], None] = tqdm.status_printer(file)
-            return draw
-        lines = [""]
-
-        def write(text: str) -> None:
-            if text.rstrip() != lines[-1]:
-                lines[:] = [text.rstrip()]
-                file.write(f"{lines[-1]}\n")
-                file.flush()
-
-        return write
-
-    def close(self) -> None:
-        """End the bar; in a log file with a last line, where it took long."""
-        if not self.disable and not self.in_terminal:
-            if self.format_dict["elapsed"] > BETWEEN_LINES:
-                self.sp(str(self))
-            self._decr_instances(self)  # type: ignore[attr-defined]
-            self.disable = True
-        super().close()
 
 
 _STAGES: list[Bar[object]] = []
@@ -177,5 +165,5 @@ def stage(name: str) -> None:
     """Say what begins: the bar of `stages` moves on, and the log has it with -v."""
     log.info("%s", name)
     for bar in _STAGES[-1:]:
-        bar.set_postfix_str(name, refresh=bar.in_terminal or not bar.n)
+        bar.set_postfix_str(name)
         bar.update()

@@ -14,7 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.types import JsonObject
 
 _LOG = logging.getLogger(__name__)
@@ -92,19 +91,16 @@ def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], C
 
 
 @contextmanager
-def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Iterator[bool]:
+def file_lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold a lock for this process; the system gives it back when the process dies.
 
     Args:
         file: The lock's own file, made where it is not there.
         wait: Wait for another process that holds it.
-        required: False: go on without a lock where the file system has none.
 
     Yields:
-        Whether this process holds it. False, at once, where another one does and `wait` is False.
-
-    Raises:
-        StorageError: The file system has no locks.
+        True where this process holds it, or where the file system has no locks; False, at once, where another process
+        does and `wait` is False.
     """
     from filelock import FileLock, Timeout  # slow to import
 
@@ -119,11 +115,7 @@ def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Itera
         _LOG.info("%s: another process holds it, waiting", file)
         lock.acquire()
     except (OSError, NotImplementedError) as error:
-        if required:
-            raise StorageError(
-                f"{file}: this file system has no locks ({error}), so that processes cannot share the folder. "
-                "Choose one on another file system."
-            ) from error
+        _LOG.info("%s: this file system has no locks (%s)", file, error)
     try:
         yield True
     finally:

@@ -1,20 +1,20 @@
-"""Tables and paragraphs that fit the terminal. The width is measured in terminal columns, not in characters."""
+"""Numbers, lists and paragraphs as they are shown. Widths are measured in terminal columns, not in characters."""
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
 import wcwidth
 
 _NO_TERMINAL = 100  # columns where the output is not a terminal and COLUMNS is not set
 _NARROWEST = 40
 _PARAGRAPH = 100  # longer lines of prose are hard to read, however wide the terminal
-_NAME = 16  # names are cut to this before columns move to a second line
-_GAP, _INDENT = 2, 4
+_GAP = 2
+_PROSE = 16  # a last column is never narrower
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -52,40 +52,12 @@ def wrap(text: str, indent: str = "") -> str:
     return "\n".join(wcwidth.wrap(" ".join(text.split()), width, subsequent_indent=indent, break_on_hyphens=False))
 
 
-def column_table(headers: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
-    """Lay out columns of plain text so that they fit the terminal.
-
-    Names are cut with an ellipsis, down to 16 columns each, when that makes a row fit into one line. When it does not,
-    names keep what the first line has room for, and the last columns move to further, indented lines of each row, the
-    header's too. Numbers are never cut or broken.
-
-    Args:
-        headers: One per column.
-        rows: Cells, turned into text; control characters are removed.
-        left: How many columns are names, aligned to the left; the rest are numbers, aligned to the right.
-    """
-    width = terminal_width()
-    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
-    widths = [max(map(wcwidth.width, column)) for column in zip(*cells, strict=True)]
-    if _total(widths) > width >= _total(widths, 1):
-        return _table(cells, widths, [range(len(widths))], left, 1)
-    short = _shortened(widths, left, width)
-    widths = short if _total(short) <= width else _shortened(widths[:left], left, width) + widths[left:]
-    return _table(cells, widths, list(_lines(widths, width)), left, _GAP)
-
-
-def _table(cells: Sequence[Sequence[str]], widths: Sequence[int], lines: Sequence[range], left: int, gap: int) -> str:
-    header, *body = ("\n".join(_row(row, widths, lines, left, gap)) for row in cells)
-    drawn = "\n".join([header, *body]).split("\n")
-    return "\n".join([header, "-" * max(map(wcwidth.width, drawn)), *body])
-
-
 def description_list(rows: Sequence[Sequence[str]], indent: str = "") -> str:
     """Align columns of which the last is prose, broken at the terminal's width under its own beginning."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(wcwidth.width, column)) for column in zip(*cells, strict=True)][:-1]
     start = len(indent) + sum(widths) + _GAP * len(widths)
-    room = max(_NAME, terminal_width() - start)
+    room = max(_PROSE, terminal_width() - start)
     lines = []
     for *names, about in cells:
         first = indent + "".join(wcwidth.ljust(name, width + _GAP) for name, width in zip(names, widths, strict=True))
@@ -94,71 +66,15 @@ def description_list(rows: Sequence[Sequence[str]], indent: str = "") -> str:
     return "\n".join(lines)
 
 
-def _shortened(widths: Sequence[int], left: int, width: int) -> list[int]:
-    """Make the widest names narrower until all columns fit into one line or no name can lose more."""
-    narrowed = list(widths)
-    while _total(narrowed) > width and max(narrowed[:left], default=0) > _NAME:
-        narrowed[narrowed.index(max(narrowed[:left]))] -= 1
-    return narrowed
-
-
-def _total(widths: Sequence[int], gap: int = _GAP) -> int:
-    return sum(widths) + gap * (len(widths) - 1)
-
-
-def _lines(widths: Sequence[int], width: int) -> Iterator[range]:
-    """Yield which columns stand in each line of a row: as many as fit, at least one."""
-    starts = [0]
-    for column in range(1, len(widths)):
-        indent = _INDENT if len(starts) > 1 else 0
-        if indent + _total(widths[starts[-1] : column + 1]) > width:
-            starts.append(column)
-    yield from (range(*pair) for pair in pairwise([*starts, len(widths)]))
-
-
-def _row(cells: Sequence[str], widths: Sequence[int], lines: Sequence[range], left: int, gap: int) -> Iterator[str]:
-    for number, columns in enumerate(lines):
-        indent = _INDENT if number else 0
-        texts = [_cell(cells[c], min(widths[c], terminal_width() - indent), c < left) for c in columns]
-        line = (" " * indent + (" " * gap).join(texts)).rstrip()
-        if line or not number:
-            yield line
-
-
-def _cell(text: str, width: int, name: bool) -> str:
-    text = cut(text, width)
-    return wcwidth.ljust(text, width) if name else wcwidth.rjust(text, width)
-
-
 def markdown_for_terminal(markdown: str) -> str:
-    """Format a report in Markdown for a terminal: tables laid out, paragraphs wrapped, pictures left out."""
-    parts = []
-    for block in markdown.split("\n\n"):
-        lines = block.strip("\n").split("\n")
-        if len(lines) > 1 and all(line.startswith("|") for line in lines):
-            parts.append(_markdown_table(lines))
-        elif lines[0].startswith("```") or all(line.startswith(("#", "- ")) for line in lines):
-            parts.append(_plain("\n".join(lines)))
-        elif not lines[0].startswith("!["):
-            parts.append(wrap(_plain(block)))
-    return "\n\n".join(parts)
+    """Format a report in Markdown for a terminal: tables laid out, paragraphs wrapped, without colours."""
+    from rich.console import Console
+    from rich.markdown import Markdown
 
-
-def _markdown_table(lines: Sequence[str]) -> str:
-    header, rule, *rows = ([_plain(cell.strip()) for cell in _cells(line)] for line in lines)
-    return column_table(header, rows, sum(not cell.endswith(":") for cell in rule))
-
-
-def _cells(line: str) -> list[str]:
-    return re.split(r"(?<!\\)\|", line.strip())[1:-1]
-
-
-def _plain(text: str) -> str:
-    """Remove Markdown's marks and show escaped characters as they are."""
-    text = re.sub(r"<br>", "; ", text)
-    text = re.sub(r"(?<![\\\w])(\*\*?|`)(?=\S)(.+?)(?<=\S)\1(?!\w)", r"\2", text)
-    text = re.sub(r"\\([\\`*_\[\]|~$#])", r"\1", text)
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    console = Console(width=terminal_width(), color_system=None, file=io.StringIO())
+    with console.capture() as drawn:
+        console.print(Markdown("\n".join(_CONTROL.sub(" ", line) for line in markdown.split("\n"))))
+    return "\n".join(line.rstrip() for line in drawn.get().split("\n")).strip("\n")
 
 
 BOUNDLESS = 1e6  # points, nats or anything else that reports show with a sign

@@ -89,7 +89,7 @@ def pre_scores(
 def _score(scorer: Scorer, part: list[Cloze], file: Path, *, wait: bool) -> list[ClozeScore] | None:
     """Return the scores of a block, read or made and cached; None while another process makes them, unless `wait`."""
     lock = file.with_suffix(".lock")
-    with file_lock(lock, wait=wait, required=False) as mine:
+    with file_lock(lock, wait=wait) as mine:
         if not mine:
             return None
         scores = _read(file, part)

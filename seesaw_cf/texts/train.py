@@ -15,9 +15,8 @@ import torch
 from transformers import AutoModelForSequenceClassification, EarlyStoppingCallback, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
-from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.fields import field_types
+from seesaw_cf.base.fields import AboveZero, Positive, field_types
 from seesaw_cf.base.files import atomic_folder, write_text
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.bootstrap import Floats
@@ -57,19 +56,18 @@ class Recipe:
         half: 16-bit floats, on a GPU only.
     """
 
-    learning_rate: float = 5e-5
-    epochs: int = 5
-    batch_size: int = 16
-    accumulation: int = 1
+    learning_rate: AboveZero = 5e-5
+    epochs: Positive = 5
+    batch_size: Positive = 16
+    accumulation: Positive = 1
     weight_decay: float = 0.01
     warmup: float = 0.1
     patience: int = 2
-    max_length: int = 512
+    max_length: Positive = 512
     half: bool = False
 
     def __post_init__(self) -> None:
         field_types(self)
-        above_zero(self, ("learning_rate", "epochs", "batch_size", "accumulation", "max_length"))
 
 
 # "leme": LEME, Appendix B.3, for microsoft/deberta-v3-large and a GPU.

@@ -12,9 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
+from seesaw_cf.editors.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.factors import added, batch_of, capture
-from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.network import (
     GradientTransform,
     Matrix,
@@ -24,7 +23,7 @@ from seesaw_cf.editors.mend.network import (
     matrices_of,
     save_network,
 )
-from seesaw_cf.editors.mend.training import MENDTraining, train
+from seesaw_cf.editors.mend.training import MENDTraining, TrainingEdit, examples_from_texts, train
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.models.hooks import frozen

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+from seesaw_cf.editors.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.factors import Batch, batch_of, capture, divergence, outer_loss, target_nll
-from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.types import Cloze

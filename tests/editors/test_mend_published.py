@@ -10,9 +10,8 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from seesaw_cf.editors.mend.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
-from seesaw_cf.editors.mend.published import load_published
+from seesaw_cf.editors.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, load_published, matrices_of
 from seesaw_cf.errors import RecordError, StorageError
 from tests.fakes import tiny_tokenizer
 

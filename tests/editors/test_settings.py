@@ -17,7 +17,7 @@ from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.lora import LoRAConfig
 from seesaw_cf.editors.memit import MEMITConfig
-from seesaw_cf.editors.mend.mend import MENDConfig
+from seesaw_cf.editors.mend import MENDConfig
 from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.errors import EditError, SettingError, UnknownNameError
 from seesaw_cf.models.architectures import Architecture

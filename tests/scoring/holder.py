@@ -15,9 +15,8 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.editors.locate.moments import second_moments
-from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
-from seesaw_cf.editors.mend.training import MENDTraining, train
+from seesaw_cf.editors.mend.training import MENDTraining, TrainingEdit, train
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores

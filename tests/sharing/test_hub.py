@@ -156,7 +156,7 @@ def test_refusals_say_what_to_do_and_touch_nothing(place: Path, hub: Hub) -> Non
     assert reader.startswith("StorageError: the Hub refused to take org/x (HTTP 403): this token lacks the right")
     assert "HTTP 401" in nobody
     assert "hf auth login" in nobody
-    assert "the Hub did not answer for org/x (ConnectError)" in dead
+    assert "the Hub did not take the files of org/x (ConnectError)" in dead
     assert "HF_ENDPOINT" in dead
     assert ("model", "org/x") not in hub.repos
     assert taken.startswith("StorageError: org/taken exists and holds other content (thesis.tex)")
