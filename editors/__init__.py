@@ -19,11 +19,9 @@ from seesaw_cf.base.system import lazy
 if TYPE_CHECKING:
     from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
     from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
-    from seesaw_cf.editors.emmet import EMMET, EMMETConfig
-    from seesaw_cf.editors.ft import FT, FTConfig
+    from seesaw_cf.editors.ft import FT, FTConfig, LoRA, LoRAConfig
     from seesaw_cf.editors.ike import IKE, IKEConfig
-    from seesaw_cf.editors.lora import LoRA, LoRAConfig
-    from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+    from seesaw_cf.editors.memit import EMMET, MEMIT, EMMETConfig, MEMITConfig
     from seesaw_cf.editors.mend import MEND, MENDConfig
     from seesaw_cf.editors.rome import ROME, ROMEConfig
 
@@ -56,10 +54,10 @@ _OWN = {
     "ft": "seesaw_cf.editors.ft:FT",
     "rome": "seesaw_cf.editors.rome:ROME",
     "memit": "seesaw_cf.editors.memit:MEMIT",
-    "emmet": "seesaw_cf.editors.emmet:EMMET",
+    "emmet": "seesaw_cf.editors.memit:EMMET",
     "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
     "mend": "seesaw_cf.editors.mend:MEND",
-    "lora": "seesaw_cf.editors.lora:LoRA",
+    "lora": "seesaw_cf.editors.ft:LoRA",
     "ike": "seesaw_cf.editors.ike:IKE",
     "identity": "seesaw_cf.editors.controls:IdentityControl",
     "random": "seesaw_cf.editors.controls:RandomControl",

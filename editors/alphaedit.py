@@ -16,11 +16,10 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.types import EditRequest
+from seesaw_cf.editors.locate import SpreadEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
-from seesaw_cf.editors.locate.method import SpreadEdit
 from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.locate.solve import check_keys, key_groups
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.editor import Diagnostics
@@ -159,12 +158,10 @@ class AlphaEdit(SpreadEdit):
         """
         if layer not in self.bases:
             raise EditError(f"AlphaEdit: no null space of layer {layer}, only of {sorted(self.bases)}. Call fit first.")
-        groups = key_groups(keys)
-        basis = self.bases[layer].to(float64_device(groups[0].device))
-        return [self._solve(layer, basis, own) for own in groups]
+        basis = self.bases[layer].to(float64_device(keys[0].device))
+        return [self._solve(layer, basis, own) for own in keys]
 
     def _solve(self, layer: int, basis: Tensor, keys: Tensor) -> Tensor:
-        check_keys(keys, len(basis))
         new = basis.T @ in_float64(keys)
         old = self.past.get(layer)
         every = new if old is None else torch.cat([new, basis.T @ old.to(basis)], 1)

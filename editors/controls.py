@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -30,8 +29,8 @@ from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
-from seesaw_cf.editors.noise import random_like, rank_of
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
+from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 
@@ -76,7 +75,7 @@ class ControlConfig:
 
 
 @dataclass(frozen=True)
-class ControlEditor(ABC):
+class ControlEditor:
     """What all have in common: the wrapped editor, made when it is first needed.
 
     Attributes:
@@ -86,6 +85,8 @@ class ControlEditor(ABC):
     """
 
     kind: ClassVar[str]
+    lenient: ClassVar[bool] = False
+    """The wrapped editor is set to accept a new answer that is true already, where it has that setting."""
     config_class: ClassVar[type[ControlConfig]] = ControlConfig
     config: ControlConfig = field(default_factory=ControlConfig)
     corpus: Sequence[str] | None = field(default=None, repr=False)
@@ -96,9 +97,14 @@ class ControlEditor(ABC):
         return replace(self, inner=self._inner_editor(model).fit(model, tokenizer))
 
     def _inner_editor(self, model: PreTrainedModel) -> Editor:
-        """Return the wrapped editor as it was given, or made with its preset for `model`, changed by `settings`."""
-        if self.inner is not None:
-            return self.inner
+        """Return the wrapped editor: as it was given, or made with its preset for `model`, changed by `settings`."""
+        inner = self.inner or self._made(model)
+        known = isinstance(inner.config, AllowsIdentity) and hasattr(inner, "__dataclass_fields__")
+        if not self.lenient or not known:
+            return inner
+        return replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
+
+    def _made(self, model: PreTrainedModel) -> Editor:
         if not self.config.editor:
             name = type(self).__name__
             raise EditError(
@@ -111,13 +117,6 @@ class ControlEditor(ABC):
         config = preset_config(self.config.editor, kind.config_class, model, self.config.settings)
         editor: Editor = kind(config, corpus=self.corpus)
         return editor
-
-    def _lenient_editor(self, model: PreTrainedModel) -> Editor:
-        """Return the wrapped editor, set to accept a new answer that is true already where it has that setting."""
-        inner = self._inner_editor(model)
-        if not isinstance(inner.config, AllowsIdentity) or not hasattr(inner, "__dataclass_fields__"):
-            return inner
-        return replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
 
     def _generator(self, requests: Sequence[EditRequest], parameter: str = "") -> torch.Generator:
         """Return a generator seeded by (seed, parameter, requests), whatever the order of edits in a run."""
@@ -132,12 +131,11 @@ class ControlEditor(ABC):
         Raises:
             SeesawError: See `edit`.
         """
-        inner, groups = self._prepared(model, [[request] for request in requests])
-        firsts = [request for (request,) in groups]
+        inner, asked = self._inner_editor(model), [self.chosen([request])[0] for request in requests]
         deltas = (
-            inner.edit_each(model, tokenizer, firsts)
+            inner.edit_each(model, tokenizer, asked)
             if isinstance(inner, EditsEach)
-            else [inner.edit(model, tokenizer, [request]) for request in firsts]
+            else [inner.edit(model, tokenizer, [request]) for request in asked]
         )
         return [self._from(delta, [request]) for delta, request in zip(deltas, requests, strict=True)]
 
@@ -149,31 +147,23 @@ class ControlEditor(ABC):
         Raises:
             EditError: The control cannot be made for a request (see its class), or the wrapped editor failed.
         """
-        inner, (own,) = self._prepared(model, [requests])
-        return self._from(inner.edit(model, tokenizer, own), requests)
+        return self._from(self._inner_editor(model).edit(model, tokenizer, self.chosen(requests)), requests)
 
-    @abstractmethod
-    def _prepared(
-        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
-    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        """Return the wrapped editor, and what it is asked in place of each group of requests."""
+    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+        """Return what the wrapped editor is asked in place of some requests."""
+        return requests
 
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         """Return the control of `requests`, made from the wrapped editor's delta."""
-        return self._control_delta(delta.updates, requests, delta)
-
-    def _control_delta(
-        self, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
-    ) -> WeightDelta:
         meta = {
             "editor": self.kind,
             "config": asdict(self.config),
             "requests": [request_facts(request) for request in requests],
-            "diagnostics": inner.meta.get("diagnostics") or [{} for _ in requests],
-            "control_of": {key: inner.meta.get(key) for key in ("editor", "config", "requests")},
+            "diagnostics": delta.meta.get("diagnostics") or [{} for _ in requests],
+            "control_of": {key: delta.meta.get(key) for key in ("editor", "config", "requests")},
         }
-        base = {"base": inner.meta["base"]} if inner.meta.get("base") else {}
-        return WeightDelta(updates, meta | base, inner.context if self.kind != "random" else "")
+        base = {"base": delta.meta["base"]} if delta.meta.get("base") else {}
+        return WeightDelta(delta.updates, meta | base, delta.context)
 
 
 @dataclass(frozen=True)
@@ -184,19 +174,16 @@ class IdentityControl(ControlEditor):
     """
 
     kind: ClassVar[str] = "identity"
+    lenient: ClassVar[bool] = True
 
-    def _prepared(
-        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
-    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        for request in (request for group in groups for request in group):
+    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+        for request in requests:
             if not request.target_true.label.strip():
                 raise EditError(
                     f"identity: request {request.text!r} has no target_true, so there is nothing true to edit in. "
                     "Use the 'random' or 'unrelated' control, or fill it in."
                 )
-        return self._lenient_editor(model), [
-            [replace(request, target_new=request.target_true) for request in group] for group in groups
-        ]
+        return [replace(request, target_new=request.target_true) for request in requests]
 
 
 @dataclass(frozen=True)
@@ -207,11 +194,6 @@ class RandomControl(ControlEditor):
     """
 
     kind: ClassVar[str] = "random"
-
-    def _prepared(
-        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
-    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        return self._inner_editor(model), list(groups)
 
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         return self.like(delta, requests)
@@ -238,10 +220,14 @@ class RandomControl(ControlEditor):
                 "random: the given edit changes no weights, so there is no norm to match. Wrap another editor."
             )
         updates = {
-            name: random_like(delta.dense(name), len(requests) or rank_of(update), self._generator(requests, name))
+            name: _random_like(
+                delta.dense(name),
+                len(requests) or (update.left.shape[1] if isinstance(update, LowRank) else None),
+                self._generator(requests, name),
+            )
             for name, update in delta.updates.items()
         }
-        return self._control_delta(updates, requests, delta)
+        return WeightDelta(updates, super()._from(delta, requests).meta)
 
 
 @dataclass(frozen=True)
@@ -270,12 +256,7 @@ class UnrelatedControl(ControlEditor):
             prompts[case.request] = (*prompts.get(case.request, ()), *texts)
         return replace(self, asked=prompts)
 
-    def _prepared(
-        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
-    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        return self._inner_editor(model), [self.chosen(group) for group in groups]
-
-    def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
+    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
         """Draw the facts edited instead, by (seed, requests), so not dependent on the order of edits in a run.
 
         Raises:
@@ -303,3 +284,33 @@ def _words(request: EditRequest) -> set[str]:
     """Return the words of subject and answers in lower case, without those that name nothing."""
     texts = (request.subject, request.target_new.label, request.target_true.label)
     return {word for text in texts for word in text.lower().replace(",", " ").split()} - _COMMON
+
+
+def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -> LowRank | Tensor:
+    """Draw Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
+    norm, dtype = float(in_float64(change).norm()), torch.promote_types(change.dtype, torch.float32)
+    if change.dim() != 2 or rank is None:
+        noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)
+        return (noise * (norm / float(noise.norm()))).to(device=change.device, dtype=dtype)
+    rows, columns = change.shape
+    rank = min(rank, rows, columns)
+    left = torch.randn(rows, rank, generator=generator, dtype=torch.float64)
+    right = torch.randn(rank, columns, generator=generator, dtype=torch.float64)
+    left *= norm / float((left @ right).norm())
+    return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))
+
+
+def noise_like(model: PreTrainedModel, norms: Mapping[str, float], seed: int) -> WeightDelta:
+    """Draw noise for some parameters of a model.
+
+    Args:
+        model: Has the parameters.
+        norms: Parameter -> Frobenius norm of its noise.
+        seed: Of the draw, along with the parameter's name.
+    """
+    updates: dict[str, LowRank | Tensor] = {}
+    for name, norm in norms.items():
+        generator = torch.Generator().manual_seed(seed_of(seed, name, bits=63))
+        noise = torch.randn(model.get_parameter(name).shape, generator=generator)
+        updates[name] = noise * (norm / float(noise.double().norm()))
+    return WeightDelta(updates, {"editor": "random", "seed": seed})

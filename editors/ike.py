@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, StorageError, need
+from seesaw_cf.base.fields import Count, Seed
 from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
 from seesaw_cf.editors.locate.config import check_settings
@@ -102,19 +103,17 @@ class IKEConfig:
         allow_identity: Accept target_new == target_true (the identity control).
     """
 
-    k: int = 16
+    k: Count = 16
     order: Literal["most_similar_first", "most_similar_last"] = "most_similar_first"
     style: Literal["ike", "leme"] = "ike"
     encoder: str | None = None
-    room: int = 64
-    seed: int = 0
+    room: Count = 64
+    seed: Seed = 0
     allow_identity: bool = False
 
     def __post_init__(self) -> None:
         """Refuse unknown orders and styles, and numbers below 0."""
         check_settings(self)
-        if self.k < 0 or self.room < 0:
-            raise EditError(f"IKEConfig: k is {self.k} and room is {self.room}, expected numbers from 0.")
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:

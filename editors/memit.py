@@ -1,4 +1,4 @@
-"""MEMIT: many facts at once, spread over the MLPs of several layers."""
+"""MEMIT and EMMET: many facts at once, spread over the MLPs of several layers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero
+from seesaw_cf.editors.locate import SpreadEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
-from seesaw_cf.editors.locate.method import SpreadEdit
-from seesaw_cf.editors.locate.solve import key_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,5 +50,58 @@ class MEMIT(SpreadEdit):
 
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return A = (lambda C + K K^T)^-1 K of each group, (d_ff, n) in float64."""
-        groups = key_groups(keys)
-        return fitted.factor(layer, groups[0]).regularised(groups, self.config.moment_weight)
+        return fitted.factor(layer, keys[0]).regularised(keys, self.config.moment_weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EMMETConfig(LocateThenEditConfig):
+    """Settings of EMMET; see `LocateThenEditConfig` for the shared ones.
+
+    Attributes:
+        moment_weight: Weight of the second moment C.
+        norm_weight: Weight of the identity added to it (the authors' update_norm_lambda).
+        slack: Added to the diagonal of K^T C^-1 K, so that near-equal keys of a batch cannot blow the update up (the
+            authors' emmet_lambda).
+        slack_for_one: Also for a single request, as EasyEdit does; the authors' program does not.
+    """
+
+    editor: ClassVar[str] = "emmet"
+    moment_weight: AboveZero = 100_000.0
+    norm_weight: float = 0.0
+    slack: float = 0.1
+    slack_for_one: bool = False
+
+
+@dataclass(frozen=True)
+class EMMET(SpreadEdit):
+    """Equality-constrained Mass Model Editing in a Transformer.
+
+    Source: Gupta et al. 2024: Delta = R (K^T D K + slack I)^-1 K^T D with D = (w C + l I)^-1; several layers share the
+    residual as in MEMIT.
+
+    Attributes:
+        config: The settings.
+    """
+
+    config_class: ClassVar[type[EMMETConfig]] = EMMETConfig
+    config: EMMETConfig
+
+    def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return A = D K (K^T D K + slack I)^-1 of each group, (d_ff, n) in float64."""
+        weight = self.config.moment_weight
+        factor = fitted.factor(layer, keys[0], self.config.norm_weight / weight)
+        return [self._solve(layer, own, solved / weight) for own, solved in factor.inverse_times_each(keys)]
+
+    def _solve(self, layer: int, keys: Tensor, spread_keys: Tensor) -> Tensor:
+        config = self.config
+        small = keys.T @ spread_keys
+        if len(small) > 1 or config.slack_for_one:
+            small = small + config.slack * torch.eye(len(small)).to(small)
+        try:
+            solved: Tensor = torch.linalg.solve(small.T, spread_keys.T)
+        except RuntimeError as error:
+            raise EditError(
+                f"EMMET: the keys of {len(small)} requests at layer {layer} are linearly dependent ({error}), so they "
+                "cannot all be met exactly. Set slack above 0, or drop repeated requests. The model is unchanged."
+            ) from error
+        return solved.T

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero, Positive
-from seesaw_cf.editors.locate.activations import at_subject, average_keys
+from seesaw_cf.editors.locate import Changes, LocateThenEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
-from seesaw_cf.editors.locate.method import Changes, LocateThenEdit
 from seesaw_cf.editors.locate.optimise import distance, optimise
-from seesaw_cf.editors.locate.positions import ROME_STARTS, PreparedEdit
+from seesaw_cf.editors.locate.positions import ROME_STARTS, PreparedEdit, at_subject, average_keys
 from seesaw_cf.editors.locate.spread import oriented
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.editor import Diagnostics

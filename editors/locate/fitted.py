@@ -1,7 +1,11 @@
-"""What `fit` computes for the methods that need second moments and context templates."""
+"""What `fit` computes for the methods that need second moments C and context templates.
+
+One Cholesky factor of C per layer serves every edit (Woodbury).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +19,7 @@ from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.moments import (
     MomentOptions,
     SecondMoment,
+    all_finite,
     load_moments,
     model_facts,
     moment_facts,
@@ -23,12 +28,116 @@ from seesaw_cf.editors.locate.moments import (
 )
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.positions import sample_templates
-from seesaw_cf.editors.locate.solve import Factor, factorise
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
-from seesaw_cf.models.tensors import float64_device, free_memory
+from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
 from seesaw_cf.models.trial import warn_without_bos
+
+_LOG = logging.getLogger(__name__)
+_RIDGES = (0.0, 1e-6, 1e-4)
+"""Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Cholesky factor of C (+ ridge * I), in float64.
+
+    Attributes:
+        lower: (d_ff, d_ff).
+        ridge: What was added to the diagonal; 0 unless C is singular to rounding.
+    """
+
+    lower: Tensor
+    ridge: float
+
+    def inverse_times(self, columns: Tensor) -> Tensor:
+        """Return C^-1 times `columns`.
+
+        Args:
+            columns: (d_ff, n).
+
+        Returns:
+            (d_ff, n), float64, on the factor's device.
+
+        Raises:
+            EditError: The columns have another length.
+        """
+        return torch.cholesky_solve(in_float64(columns).to(self.lower.device), self.lower)
+
+    def inverse_times_each(self, groups: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """Return each matrix, in float64, and C^-1 times it; the factor is read once for all.
+
+        Args:
+            groups: (d_ff, n) each.
+
+        Raises:
+            EditError: Columns of another length.
+        """
+        every = in_float64(torch.cat(list(groups), 1)).to(self.lower.device)
+        sizes = [columns.shape[1] for columns in groups]
+        return list(zip(every.split(sizes, 1), self.inverse_times(every).split(sizes, 1), strict=True))
+
+    def regularised(self, groups: Sequence[Tensor], weight: float) -> list[Tensor]:
+        """Return (weight * C + K K^T)^-1 K of each group's keys K, without forming the (d_ff, d_ff) matrix.
+
+        Woodbury: with S = C^-1 K / weight this is S (I + K^T S)^-1.
+        Source: MEMIT eq. 14 (C_0 = weight * C).
+
+        Args:
+            groups: K, (d_ff, n) each.
+            weight: Lambda of MEMIT.
+
+        Returns:
+            (d_ff, n) of each, float64.
+
+        Raises:
+            EditError: The keys have another length.
+        """
+        return [_woodbury(keys, solved / weight) for keys, solved in self.inverse_times_each(groups)]
+
+
+def _woodbury(keys: Tensor, spread: Tensor) -> Tensor:
+    small = torch.eye(keys.shape[1]).to(keys) + keys.T @ spread
+    solved: Tensor = torch.linalg.solve(small.T, spread.T)
+    return solved.T
+
+
+def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
+    """Factor a second moment.
+
+    Args:
+        moment: C, (d_ff, d_ff), symmetric.
+        where: For messages, e.g. "layer 5".
+        extra: Added to the diagonal on purpose.
+
+    Returns:
+        The factor. A matrix that is singular to rounding (neurons that never fire, fewer tokens than d_ff) gets
+        1e-6 of its mean diagonal added, or 1e-4 when that is too little, which is logged and reported in the delta's
+        meta.
+
+    Raises:
+        EditError: Not finite, or not a second moment at all.
+    """
+    mean = float(in_float64(moment.diagonal()).mean())
+    if not all_finite(moment):
+        raise EditError(
+            f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
+        )
+    for added in (share * mean for share in _RIDGES):
+        matrix = moment.to(torch.float64, copy=True)
+        matrix.diagonal().add_(extra + added)
+        lower, failed = torch.linalg.cholesky_ex(matrix)
+        if not int(failed):
+            if added:
+                _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
+            return Factor(lower, added)
+    raise EditError(
+        f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
+        f"{float(torch.linalg.eigvalsh(in_float64(moment))[0]):.3g}). Delete the cached file and fit again with more "
+        "texts."
+    )
+
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -30,7 +31,6 @@ from seesaw_cf.base.hub import download, public_name
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.editors.locate.solve import all_finite
 from seesaw_cf.editors.tensor_files import load_facts, load_tensors, save_tensors
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import corpus_facts
@@ -229,6 +229,12 @@ def _facts(file: Path, expected: JsonObject) -> dict[str, Any]:
 def model_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     """Return what second moments depend on, but for texts."""
     return {"dtype": str(model.dtype), "model": fingerprint(model), "tokenizer": tokenizer_hash(tokenizer)}
+
+
+def all_finite(matrix: Tensor) -> bool:
+    """Return whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
+    least, most = matrix.aminmax()
+    return math.isfinite(float(least)) and math.isfinite(float(most))
 
 
 def _hash(texts: Sequence[str]) -> str:

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.norms import behind_norm
-from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
+from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit, at_subject
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from seesaw_cf.editors.locate.activations import RowEdits, at_subject, average_keys
 from seesaw_cf.editors.locate.checks import allowed
 from seesaw_cf.editors.locate.norms import before_norm, out_of_reach
 from seesaw_cf.editors.locate.optimise import Optimised, distance
-from seesaw_cf.editors.locate.positions import PreparedEdit
+from seesaw_cf.editors.locate.positions import PreparedEdit, RowEdits, at_subject, average_keys
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.hf_scorer import obstacle

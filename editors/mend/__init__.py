@@ -102,8 +102,8 @@ class MEND:
     Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; application as in memit/baselines/mend.
 
     Deviates: Every chunk of a large batch counts, where the published program keeps only the last one's change, and the
-    learned statistics are used, where it normalises by the first edit. The target's tokens are those of the whole string.
-    No padding token is added to the model.
+    learned statistics are used, where it normalises by the first edit. The target's tokens are those of the whole
+    string. No padding token is added to the model.
 
     Attributes:
         config: The settings.

@@ -17,9 +17,8 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
-from seesaw_cf.editors.controls import ControlConfig
+from seesaw_cf.editors.controls import ControlConfig, noise_like
 from seesaw_cf.editors.locate.config import with_settings
-from seesaw_cf.editors.noise import noise_like
 from seesaw_cf.models.changed import ChangedModel, SecondModel, find_changed, norms_between, with_delta
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.identity import identity

@@ -19,7 +19,7 @@ from seesaw_cf.base.errors import EditError, RecordError, StorageError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.editors.locate.method import LocateThenEdit
+from seesaw_cf.editors.locate import LocateThenEdit
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, ReadsTexts, WrapsEditor

@@ -11,9 +11,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.contract import fault_of_delta, fault_of_restore, traces
-from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.editors.locate.positions import at_subject, prepare
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint

@@ -11,10 +11,9 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
-from seesaw_cf.editors.ft import FT, FTConfig
+from seesaw_cf.editors.ft import FT, FTConfig, LoRA, LoRAConfig
 from seesaw_cf.editors.locate.checks import shortened
 from seesaw_cf.editors.locate.presets import MAX_CHANGE
-from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from tests.fakes import CONTRACT_MODELS, REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.controls import POOL, ControlConfig, IdentityControl, RandomControl, UnrelatedControl
-from seesaw_cf.editors.lora import LoRA, LoRAConfig
+from seesaw_cf.editors.ft import LoRA, LoRAConfig
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.editor import EditsEach

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from seesaw_cf.editors.lora import LoRA, LoRAConfig
+from seesaw_cf.editors.ft import LoRA, LoRAConfig
 from seesaw_cf.errors import EditError, UnsupportedModelError
 from seesaw_cf.models.weights import LowRank, applied
 from tests.contract.checks import new_log_probability

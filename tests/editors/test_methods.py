@@ -15,14 +15,19 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.checks import shortened
 from seesaw_cf.editors.locate.config import with_settings
-from seesaw_cf.editors.locate.fitted import Fitted
+from seesaw_cf.editors.locate.fitted import Factor, Fitted, factorise
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, encode_text, prepare, sample_templates
+from seesaw_cf.editors.locate.positions import (
+    MEMIT_STARTS,
+    InputRow,
+    at_subject,
+    encode_text,
+    prepare,
+    sample_templates,
+)
 from seesaw_cf.editors.locate.presets import DEFAULTS
-from seesaw_cf.editors.locate.solve import Factor, factorise
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig

@@ -9,12 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seesaw_cf.editors.emmet import EMMET, EMMETConfig
-from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.norms import before_norm, behind_norm, check_norms
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.locate.positions import at_subject, prepare
+from seesaw_cf.editors.memit import EMMET, MEMIT, EMMETConfig, MEMITConfig
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES, ModelParts, model_parts
 from seesaw_cf.models.hooks import frozen

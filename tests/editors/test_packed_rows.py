@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.locate.packed_rows import pack_rows
 from seesaw_cf.editors.locate.positions import InputRow
+from seesaw_cf.editors.locate.resume import pack_rows
 
 lengths = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), min_size=1, max_size=60)
 

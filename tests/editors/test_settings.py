@@ -13,9 +13,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.editors.controls import ControlConfig
-from seesaw_cf.editors.ft import FTConfig
+from seesaw_cf.editors.ft import FTConfig, LoRAConfig
 from seesaw_cf.editors.locate.config import with_settings
-from seesaw_cf.editors.lora import LoRAConfig
 from seesaw_cf.editors.memit import MEMITConfig
 from seesaw_cf.editors.mend import MENDConfig
 from seesaw_cf.editors.mend.training import MENDTraining

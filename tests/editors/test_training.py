@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from seesaw_cf.editors import ft as fine_tuning
-from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.lora import LoRA, LoRAConfig
+from seesaw_cf.editors.ft import FT, FTConfig, LoRA, LoRAConfig
 from seesaw_cf.editors.mend.factors import batch_of, log_p_at
 from seesaw_cf.types import Cloze
 from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer

@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 
 from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
-from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.spread import keys_of
-from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.memit import EMMET, MEMIT, EMMETConfig, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.tables import CONTROL_SEEDS
 from seesaw_cf.editors import remembered
-from seesaw_cf.editors.lora import LoRA
+from seesaw_cf.editors.ft import LoRA
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.edits import edit_units
