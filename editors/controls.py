@@ -177,6 +177,7 @@ class IdentityControl(ControlEditor):
     lenient: ClassVar[bool] = True
 
     def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+        """Return the requests with what is true as the new answer."""
         for request in requests:
             if not request.target_true.label.strip():
                 raise EditError(

@@ -11,8 +11,6 @@ from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import Editor, EditorConfig, EditsEach
 from seesaw_cf.models.weights import WeightDelta
 
-_Deltas = dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]]
-
 
 @dataclass(frozen=True)
 class Remembered:
@@ -25,7 +23,7 @@ class Remembered:
 
     editor: Editor
     limit: int
-    _deltas: _Deltas = field(default_factory=dict, repr=False)
+    _deltas: dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]] = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> EditorConfig:
@@ -42,6 +40,15 @@ class Remembered:
         """See `seesaw_cf.models.editor.Editor`."""
         return self._remember("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
 
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """See `seesaw_cf.models.editor.EditsEach`; an editor that is none makes one edit after another."""
+        editor = self.editor
+        if not isinstance(editor, EditsEach):
+            return [self.edit(model, tokenizer, [request]) for request in requests]
+        return self._remember("edit_each", requests, lambda: editor.edit_each(model, tokenizer, requests))
+
     def _remember(
         self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
     ) -> list[WeightDelta]:
@@ -51,19 +58,6 @@ class Remembered:
             while len(self._deltas) > 1 and sum(map(_size, self._deltas.values())) > self.limit:
                 del self._deltas[next(iter(self._deltas))]
         return self._deltas[key]
-
-
-@dataclass(frozen=True)
-class RememberedEach(Remembered):
-    """The same of an editor that makes many edits at once."""
-
-    editor: EditsEach
-
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
-        """See `seesaw_cf.models.editor.EditsEach`."""
-        return self._remember("edit_each", requests, lambda: self.editor.edit_each(model, tokenizer, requests))
 
 
 def _size(deltas: Sequence[WeightDelta]) -> int:

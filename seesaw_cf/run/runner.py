@@ -23,9 +23,9 @@ from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
-from seesaw_cf.editors.remembered import Remembered, RememberedEach
+from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
-from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
+from seesaw_cf.models.editor import Editor, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.before import Scores, ScoresBefore
 from seesaw_cf.run.edit_table import EDITS, Candidates, check_first_edits, write_edits
@@ -168,7 +168,7 @@ class Run:
         if control_name("random", name) not in self.editors:
             return editor
         limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
-        return RememberedEach(editor, limit) if isinstance(editor, EditsEach) else Remembered(editor, limit)
+        return Remembered(editor, limit)
 
     def is_open(self, block: Block) -> bool:
         """Return whether some unit of the block is not finished."""
