@@ -9,10 +9,10 @@ Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -270,43 +270,24 @@ def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> 
         model: The language model, for the sizes of these weights.
 
     Raises:
-        StorageError: No such file.
-        RecordError: It is no such file, or was trained for other weights.
+        StorageError: There is no file.
+        RecordError: It holds something else, or was trained for other weights.
     """
-    state = _state(file)
-    layers = {key: match[1] for key in state if state[key].dim() == 2 and (match := _LAYER.fullmatch(key))}
-    if not layers or "edit_lrs" not in state:
-        raise RecordError(
-            f"{file}: no MEND network in it, expected the tensors edit_lrs and mend.(IN, OUT).mlp.layers.0.u. Give "
-            "the file that training saved."
-        )
-    hidden = len(set(layers.values())) - 1
-    shape = NetworkShape(matrices_of(names, model), max(state[key].shape[1] for key in layers), hidden)
-    network = MENDNetwork(shape)
-    try:
-        network.load_state_dict({key: state[key] for key in state if key.startswith("mend.") or key == "edit_lrs"})
-    except RuntimeError as error:
-        raise RecordError(
-            f"{file}: made for other weights than {', '.join(names)} ({error}). Set `layers` or `matrices` to the "
-            "weights that it was trained for, in their order."
-        ) from error
-    return network.eval()
-
-
-def _state(file: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file's network, in float32."""
     if not file.exists():
         raise StorageError(f"{file}: no such file. Check `weights`.")
     try:
-        stand_ins: list[Callable[..., object] | tuple[Callable[..., object], str]]
-        stand_ins = [(_StandIn, name) for name in get_unsafe_globals_in_checkpoint(str(file))]
+        stand_ins: list[Any] = [(_StandIn, name) for name in get_unsafe_globals_in_checkpoint(str(file))]
         with safe_globals(stand_ins):
-            archive: object = torch.load(file, map_location="cpu", weights_only=True)
+            archive = torch.load(file, map_location="cpu", weights_only=True)
+        tensors = {re.sub(r"^gtn\.", "mend.", name): value for name, value in archive.get("model", archive).items()}
+        state = {name: tensors[name].float() for name in tensors if name == "edit_lrs" or name.startswith("mend.")}
+        ranks = {match[1]: state[match[0]].shape[1] for match in map(_LAYER.fullmatch, state) if match}
+        network = MENDNetwork(NetworkShape(matrices_of(names, model), max(ranks.values()), len(ranks) - 1))
+        network.load_state_dict(state)
     except Exception as error:  # of a damaged file anything may come
         raise RecordError(
-            f"{file}: not a plain file of torch.save in its format since torch 1.6, or damaged, or it holds commands "
-            f"({str(error)[:120]}). Download it again from its authors."
+            f"{file}: no MEND network of {', '.join(names)} as torch.save has written files since version 1.6, or it is "
+            f"damaged or holds commands ({str(error)[:200]}). Download it again from its authors, or set `layers` or "
+            "`matrices` to the weights that it was trained for, in their order."
         ) from error
-    held = archive.get("model", archive) if isinstance(archive, Mapping) else {}
-    tensors = {re.sub(r"^gtn\.", "mend.", str(name)): held[name] for name in held} if isinstance(held, Mapping) else {}
-    return {name: value.float() for name, value in tensors.items() if isinstance(value, Tensor)}
+    return network.eval()

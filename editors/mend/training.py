@@ -143,41 +143,40 @@ def train(
         if not file.exists():
             checkpoint = file.with_suffix(".checkpoint")
             with frozen(model), torch.enable_grad():
-                best = _Trainer(network, model, tokenizer, examples, settings, seed, checkpoint).run()
+                best = _Trainer(network, model, tokenizer, examples, settings, seed).run(checkpoint)
             save_network(network, file, {**facts, "best": best})
             checkpoint.unlink(missing_ok=True)
     return load_network(file).to(model.device)
 
 
-@dataclass
 class _Trainer:
     """One training; what changes is in `network`, `optimiser`, `step`, `best`, `best_step` and `best_state`."""
 
-    network: MENDNetwork
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    examples: Sequence[TrainingEdit]
-    settings: MENDTraining
-    seed: int
-    checkpoint: Path
-    step: int = 0
-    best: float = math.inf
-    best_step: int = 0
-
-    def __post_init__(self) -> None:
-        n = len(self.examples)
-        shuffled = [self.examples[number] for number in np.random.default_rng(self.seed).permutation(n)]
-        held = min(self.settings.held_out, n // 5)
+    def __init__(
+        self,
+        network: MENDNetwork,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        examples: Sequence[TrainingEdit],
+        settings: MENDTraining,
+        seed: int,
+    ) -> None:
+        self.network, self.model, self.tokenizer, self.settings, self.seed = network, model, tokenizer, settings, seed
+        self.step, self.best, self.best_step, self.best_state = 0, math.inf, 0, network.state_dict()
+        shuffled = [examples[number] for number in np.random.default_rng(seed).permutation(len(examples))]
+        held = min(settings.held_out, len(examples) // 5)
         self.validation, self.examples = shuffled[:held], shuffled[held:]
-        others = [parameter for name, parameter in self.network.named_parameters() if name != "edit_lrs"]
-        rates = (others, self.settings.learning_rate), ([self.network.edit_lrs], self.settings.step_size_rate)
+        others = [parameter for name, parameter in network.named_parameters() if name != "edit_lrs"]
+        rates = (others, settings.learning_rate), ([network.edit_lrs], settings.step_size_rate)
         self.optimiser = torch.optim.Adam([{"params": parameters, "lr": rate} for parameters, rate in rates])
-        self.best_state = self.network.state_dict()
 
-    def run(self) -> float:
-        """Train to the end and leave the best network in place; return its validation loss."""
-        if self.checkpoint.exists():
-            self._resume()
+    def run(self, checkpoint: Path) -> float:
+        """Train to the end, from a checkpoint where there is one; leave the best network, return its validation loss."""
+        if checkpoint.exists():
+            parts = torch.load(checkpoint, map_location=self.model.device, weights_only=True)
+            self.network.load_state_dict(parts.pop("network"))
+            self.optimiser.load_state_dict(parts.pop("optimiser"))
+            vars(self).update(parts)
         total = self.settings.steps
         with Bar[object](total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
             while self.step < total and self.step - self.best_step < self.settings.patience:
@@ -186,7 +185,7 @@ class _Trainer:
                 bar.update()
                 bar.set_postfix(loss=f"{loss:.3f}", best=f"{self.best:.3f}")
                 if self.step % self.settings.validate_every == 0 or self.step == total:
-                    self._validate()
+                    self._validate(checkpoint)
         self.network.load_state_dict(self.best_state)
         logger.info("MEND: best validation loss %.4f at step %d of %d", self.best, self.best_step, self.step)
         return self.best
@@ -214,7 +213,7 @@ class _Trainer:
         if not loss.isfinite():
             raise EditError(
                 f"MEND: the training loss is {loss.item()} at step {self.step}, expected a finite number. Lower "
-                f"learning_rate or step_size_rate, and delete {self.checkpoint} to start anew."
+                "learning_rate or step_size_rate."
             )
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
@@ -222,7 +221,7 @@ class _Trainer:
         return loss.item()
 
     @torch.no_grad()
-    def _validate(self) -> None:
+    def _validate(self, checkpoint: Path) -> None:
         """Keep the network when it is the best so far, and write a checkpoint."""
         size, n = self.settings.batch, len(self.validation)
         batches = [self.validation[start : start + size] for start in range(0, n, size)]
@@ -230,20 +229,9 @@ class _Trainer:
         state = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         if loss < self.best:
             self.best, self.best_step, self.best_state = loss, self.step, state
-        with atomic_path(self.checkpoint) as temporary:
-            parts = {"network": state, "best": self.best_state, "optimiser": self.optimiser.state_dict()}
-            torch.save(parts | {name: getattr(self, name) for name in _NUMBERS}, temporary)
-
-    def _resume(self) -> None:
-        parts = torch.load(self.checkpoint, map_location=self.model.device, weights_only=True)
-        self.network.load_state_dict(parts["network"])
-        self.optimiser.load_state_dict(parts["optimiser"])
-        self.best_state = parts["best"]
-        for name in _NUMBERS:
-            setattr(self, name, parts[name])
-
-
-_NUMBERS = ("step", "best", "best_step")
+        numbers = {"step": self.step, "best": self.best, "best_step": self.best_step, "best_state": self.best_state}
+        with atomic_path(checkpoint) as temporary:
+            torch.save({"network": state, "optimiser": self.optimiser.state_dict(), **numbers}, temporary)
 
 
 # Edits that are made up from texts.
