@@ -181,9 +181,6 @@ class SpreadEdit(LocateThenEdit):
         slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
         values = [optimised.part(mine) for mine in slices]
         solve, most = partial(self.solve, fitted), config.max_change
-        results = spread(parts, groups, values, config.layers, solve, config.batch_tokens, most)
-        facts: list[JsonObject] = [dict(entry) for entry in optimised.diagnostics()]
-        if parts.row.post_norm:
-            for entry, share in zip(facts, [float(share) for _, missed in results for share in missed], strict=True):
-                entry["out_of_reach"] = share
-        return [(update, facts[mine]) for (update, _), mine in zip(results, slices, strict=True)]
+        updates = spread(parts, groups, values, config.layers, solve, config.batch_tokens, most)
+        facts = optimised.diagnostics()
+        return [(update, facts[mine]) for update, mine in zip(updates, slices, strict=True)]

@@ -89,27 +89,6 @@ def _nearest(scale: Tensor, vectors: Tensor) -> Tensor:
     return unit.scatter(1, flattest, torch.where(free < 0, -1.0, 1.0) * (free.square() + rest).sqrt())
 
 
-def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor, change: Tensor) -> Tensor:
-    """Return the share of each asked move that a change of the MLP's output leaves undone: 0 reached, 1 nothing of it.
-
-    Args:
-        parts: The model.
-        layer: The block of the MLP.
-        values: (n, d), outputs of its output projection.
-        residual: (n, d), moves asked of the residual stream.
-        change: (n, d), what `before_norm` found.
-
-    Returns:
-        (n,), on the CPU; 0 without a norm.
-    """
-    if not parts.row.post_norm:
-        return torch.zeros(len(values))
-    moved = behind_norm(parts, layer, values + change) - behind_norm(parts, layer, values)
-    move = residual.to(moved)
-    share: Tensor = (moved - move).norm(dim=1) / move.norm(dim=1).clamp(min=torch.finfo(move.dtype).tiny)
-    return share.cpu()
-
-
 def check_norms(parts: ModelParts, layers: Sequence[int], where: str) -> None:
     """Refuse a norm behind an MLP that is not an RMS norm: no value could be found in front of it.
 

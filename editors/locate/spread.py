@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.editors.locate.checks import allowed
-from seesaw_cf.editors.locate.norms import before_norm, out_of_reach
+from seesaw_cf.editors.locate.norms import before_norm
 from seesaw_cf.editors.locate.optimise import Optimised, distance
 from seesaw_cf.editors.locate.positions import PreparedEdit, RowEdits, at_subject, average_keys
 from seesaw_cf.models.architectures import ModelParts
@@ -60,7 +60,7 @@ def spread(
     solve: Callable[[int, Sequence[Tensor]], Sequence[Tensor]],
     max_tokens: int,
     most: float | None = None,
-) -> list[tuple[dict[str, LowRank], Tensor]]:
+) -> list[dict[str, LowRank]]:
     """Move the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
     Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
@@ -81,24 +81,20 @@ def spread(
 
     Returns:
         For each group: parameter name -> update of rank n (or more, depending on `solve`), exactly zero for a group
-        without a moved value; and for each of its edits the share of the last layer's way to its value that a
-        norm behind the MLP does not let it go, (n,), 0 without such a norm.
+        without a moved value.
     """
     ordered = sorted(layers)
     updates: list[dict[str, LowRank]] = [{} for _ in groups]
-    missed = [torch.zeros(len(group)) for group in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
         answers = solve(layer, [keys for keys, _, _ in seen])
         each = zip(updates, values, seen, answers, strict=True)
-        for which, (update, value, (_, outputs, now), answer) in enumerate(each):
+        for update, value, (_, outputs, now), answer in each:
             left = distance(value.initial.to(now.device), value.shift.to(now.device), now)
-            share = left / (len(ordered) - number)
-            residual = before_norm(parts, layer, outputs, share)
-            missed[which] = out_of_reach(parts, layer, outputs, share, residual)
+            residual = before_norm(parts, layer, outputs, left / (len(ordered) - number))
             name, change = parts.weight_name(layer), oriented(parts, residual.T, answer, layer)
             update[name] = LowRank(change.left * allowed(parts.model, name, change, most), change.right)
-    return list(zip(updates, missed, strict=True))
+    return updates
 
 
 def _seen_by_each(

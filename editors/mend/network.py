@@ -286,7 +286,7 @@ def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> 
         network.load_state_dict(state)
     except Exception as error:  # of a damaged file anything may come
         raise RecordError(
-            f"{file}: no MEND network of {', '.join(names)} as torch.save has written files since version 1.6, or it is "
+            f"{file}: no MEND network of {', '.join(names)} in the format of torch.save since 1.6, or it is "
             f"damaged or holds commands ({str(error)[:200]}). Download it again from its authors, or set `layers` or "
             "`matrices` to the weights that it was trained for, in their order."
         ) from error

@@ -171,9 +171,9 @@ class _Trainer:
         self.optimiser = torch.optim.Adam([{"params": parameters, "lr": rate} for parameters, rate in rates])
 
     def run(self, checkpoint: Path) -> float:
-        """Train to the end, from a checkpoint where there is one; leave the best network, return its validation loss."""
+        """Train to the end, from a checkpoint where there is one, and leave the best network; return its loss."""
         if checkpoint.exists():
-            parts = torch.load(checkpoint, map_location=self.model.device, weights_only=True)
+            parts = torch.load(checkpoint, map_location="cpu", weights_only=True)
             self.network.load_state_dict(parts.pop("network"))
             self.optimiser.load_state_dict(parts.pop("optimiser"))
             vars(self).update(parts)
