@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import EditRequest, JsonObject
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require

@@ -58,7 +58,6 @@ def test_after_an_edit_of_one_layer_the_stream_is_the_wanted_one(kind: str) -> N
     missing = (reached - found.target).norm(dim=1) / found.shift.norm(dim=1)
     assert (found.shift.norm(dim=1) > 0.1).all()
     assert missing.max() < 1e-3, "the norms compute in float32"
-    assert all(0 <= facts["out_of_reach"] < 1e-3 for facts in delta.meta["diagnostics"])
 
 
 @PAIR
@@ -119,8 +118,6 @@ def test_without_such_a_norm_nothing_changes() -> None:
     with frozen(model):
         initial = optimise(parts, edits, 1, config).initial
         assert torch.equal(initial, at_subject(parts, [edit.rows[0] for edit in edits], 1).stream)
-    delta = MEMIT(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS)
-    assert "out_of_reach" not in delta.meta["diagnostics"][0]
 
 
 @pytest.mark.parametrize("made", [nn.LayerNorm, lambda size: nn.LayerNorm(size, bias=False), nn.Identity])
