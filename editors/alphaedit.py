@@ -10,19 +10,17 @@ from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.system import file_lock
-from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate import SpreadEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
-from seesaw_cf.models.editor import Diagnostics
+from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
 
@@ -73,7 +71,7 @@ class AlphaEdit(SpreadEdit):
     bases: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
     past: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Prepare context templates, second moments (computed or found on disk) and null spaces.
 
         Returns:
@@ -120,9 +118,7 @@ class AlphaEdit(SpreadEdit):
         basis: Tensor = vectors[:, small].cpu().contiguous()
         return basis
 
-    def remember(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> Self:
+    def remember(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> Self:
         """Add the keys of requests that have been edited and stay so.
 
         Args:

@@ -6,17 +6,16 @@ import contextlib
 import inspect
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import instance
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.editors.plugins import failure
 from seesaw_cf.models.delta_files import load_delta, save_delta
-from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.editor import Editor, Model, Requests, Tokenizer
 from seesaw_cf.models.identity import contents, unstored_buffers
 from seesaw_cf.models.weights import WeightDelta, applied, hash_tensor
 from seesaw_cf.scoring import HFScorer
@@ -25,7 +24,7 @@ _RUNS = "fit and edit run; fit returns an editor, edit a WeightDelta"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, object]:
+def state_of(model: Model, tokenizer: Tokenizer) -> dict[str, object]:
     """Return what an edit must leave as it was, beside the stored tensors and files."""
     return {
         "buffers": {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()},
@@ -43,9 +42,9 @@ def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict
 
 def traces(
     editor: Editor,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    requests: Sequence[EditRequest],
+    model: Model,
+    tokenizer: Tokenizer,
+    requests: Requests,
     folder: Path,
 ) -> tuple[WeightDelta, list[str]]:
     """Return an edit, and what it changed beyond its delta."""
@@ -60,7 +59,7 @@ def traces(
     return delta, [part for part, value in before.items() if value != after[part]]
 
 
-def fault_of_delta(delta: WeightDelta, model: PreTrainedModel) -> str:
+def fault_of_delta(delta: WeightDelta, model: Model) -> str:
     """Return what is wrong with a change: its parameters, shapes, numbers or meta; "" for nothing."""
     parameters = dict(model.named_parameters())
     unknown = [name for name in delta.updates if name not in parameters]
@@ -76,7 +75,7 @@ def fault_of_delta(delta: WeightDelta, model: PreTrainedModel) -> str:
     return "; ".join(fault for fault, there in faults.items() if there)
 
 
-def fault_of_restore(model: PreTrainedModel, delta: WeightDelta) -> str:
+def fault_of_restore(model: Model, delta: WeightDelta) -> str:
     """Return how a model differs after a change was applied and taken back, nested as well; "" for no bit."""
     before = contents(model)
     with applied(model, delta):
@@ -89,9 +88,7 @@ def fault_of_restore(model: PreTrainedModel, delta: WeightDelta) -> str:
     return "the change moves no weight" if once == before and delta.updates else ""
 
 
-def check_contract(
-    editor: Editor, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-) -> dict[str, str]:
+def check_contract(editor: Editor, model: Model, tokenizer: Tokenizer, requests: Requests) -> dict[str, str]:
     """Check every clause of the contract of editors on one model.
 
     Args:
@@ -112,9 +109,9 @@ def check_contract(
 
 def _check(
     editor: Editor,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    requests: Sequence[EditRequest],
+    model: Model,
+    tokenizer: Tokenizer,
+    requests: Requests,
     clauses: dict[str, str],
 ) -> None:
     """Write into `clauses` what breaks each; stop where an earlier one makes the next impossible to check."""
@@ -157,9 +154,7 @@ def _difference(delta: WeightDelta, other: WeightDelta) -> str:
     return f"other numbers in {', '.join(moved)}" if moved else ""
 
 
-def _not_likelier(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, request: EditRequest, delta: WeightDelta
-) -> str:
+def _not_likelier(model: Model, tokenizer: Tokenizer, request: EditRequest, delta: WeightDelta) -> str:
     cloze, scorer = Cloze(delta.context + request.text, request.target_new.label), HFScorer(model, tokenizer)
     [before] = scorer.score([Cloze(request.text, request.target_new.label)])
     with applied(model, delta):

@@ -20,7 +20,6 @@ from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import Seed
@@ -29,7 +28,7 @@ from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
-from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
+from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Model, Requests, Settings, Tokenizer
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -69,7 +68,7 @@ class ControlConfig:
             )
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return the same settings for every model: the wrapped editor brings its own presets."""
         return cls()
 
@@ -92,11 +91,11 @@ class ControlEditor:
     corpus: Sequence[str] | None = field(default=None, repr=False)
     inner: Editor | None = None
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Make and fit the wrapped editor."""
         return replace(self, inner=self._inner_editor(model).fit(model, tokenizer))
 
-    def _inner_editor(self, model: PreTrainedModel) -> Editor:
+    def _inner_editor(self, model: Model) -> Editor:
         """Return the wrapped editor: as it was given, or made with its preset for `model`, changed by `settings`."""
         inner = self.inner or self._made(model)
         known = isinstance(inner.config, AllowsIdentity) and hasattr(inner, "__dataclass_fields__")
@@ -104,7 +103,7 @@ class ControlEditor:
             return inner
         return replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
 
-    def _made(self, model: PreTrainedModel) -> Editor:
+    def _made(self, model: Model) -> Editor:
         if not self.config.editor:
             name = type(self).__name__
             raise EditError(
@@ -118,14 +117,12 @@ class ControlEditor:
         editor: Editor = kind(config, corpus=self.corpus)
         return editor
 
-    def _generator(self, requests: Sequence[EditRequest], parameter: str = "") -> torch.Generator:
+    def _generator(self, requests: Requests, parameter: str = "") -> torch.Generator:
         """Return a generator seeded by (seed, parameter, requests), whatever the order of edits in a run."""
         facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         return torch.Generator().manual_seed(seed_of(self.config.seed, parameter, *facts, bits=63))
 
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
+    def edit_each(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> list[WeightDelta]:
         """Return one delta per request, as `edit(model, tokenizer, [request])` makes it, up to rounding.
 
         Raises:
@@ -139,9 +136,7 @@ class ControlEditor:
         )
         return [self._from(delta, [request]) for delta, request in zip(deltas, requests, strict=True)]
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """Return the control of one edit of all requests together.
 
         Raises:
@@ -149,11 +144,11 @@ class ControlEditor:
         """
         return self._from(self._inner_editor(model).edit(model, tokenizer, self.chosen(requests)), requests)
 
-    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+    def chosen(self, requests: Requests) -> Requests:
         """Return what the wrapped editor is asked in place of some requests."""
         return requests
 
-    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
+    def _from(self, delta: WeightDelta, requests: Requests) -> WeightDelta:
         """Return the control of `requests`, made from the wrapped editor's delta."""
         meta = {
             "editor": self.kind,
@@ -176,7 +171,7 @@ class IdentityControl(ControlEditor):
     kind: ClassVar[str] = "identity"
     lenient: ClassVar[bool] = True
 
-    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+    def chosen(self, requests: Requests) -> Requests:
         """Return the requests with what is true as the new answer."""
         for request in requests:
             if not request.target_true.label.strip():
@@ -196,10 +191,10 @@ class RandomControl(ControlEditor):
 
     kind: ClassVar[str] = "random"
 
-    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
+    def _from(self, delta: WeightDelta, requests: Requests) -> WeightDelta:
         return self.like(delta, requests)
 
-    def like(self, delta: WeightDelta, requests: Sequence[EditRequest] = ()) -> WeightDelta:
+    def like(self, delta: WeightDelta, requests: Requests = ()) -> WeightDelta:
         """Draw a random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
 
         Of a delta without requests each update keeps its own rank; one that is held whole gets noise in every entry.
@@ -242,7 +237,7 @@ class UnrelatedControl(ControlEditor):
     """
 
     kind: ClassVar[str] = "unrelated"
-    pool: Sequence[EditRequest] = ()
+    pool: Requests = ()
     asked: Mapping[EditRequest, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def learn(self, cases: Iterable[Case]) -> Self:
@@ -257,7 +252,7 @@ class UnrelatedControl(ControlEditor):
             prompts[case.request] = (*prompts.get(case.request, ()), *texts)
         return replace(self, asked=prompts)
 
-    def chosen(self, requests: Sequence[EditRequest]) -> Sequence[EditRequest]:
+    def chosen(self, requests: Requests) -> Requests:
         """Draw the facts edited instead, by (seed, requests), so not dependent on the order of edits in a run.
 
         Raises:
@@ -301,7 +296,7 @@ def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -
     return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))
 
 
-def noise_like(model: PreTrainedModel, norms: Mapping[str, float], seed: int) -> WeightDelta:
+def noise_like(model: Model, norms: Mapping[str, float], seed: int) -> WeightDelta:
     """Draw noise for some parameters of a model.
 
     Args:

@@ -11,17 +11,15 @@ from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.fields import AboveZero, Positive
-from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import InputRow, encode_text, prepare
 from seesaw_cf.editors.training import Method, TuningConfig, train
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.editor import Diagnostics
+from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -43,20 +41,18 @@ class FineTuning(EditsGroups):
     corpus: Sequence[str] | None = field(default=None, repr=False)
 
     @abstractmethod
-    def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
+    def _method(self, parts: ModelParts, tokenizer: Tokenizer) -> Method:
         """Return what is trained on a model."""
 
     @abstractmethod
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
         """Return parameter name -> change, from one group's trained parameters."""
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Return self: there is nothing to prepare."""
         return self
 
-    def _edit_groups(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
-    ) -> list[WeightDelta]:
+    def _edit_groups(self, model: Model, tokenizer: Tokenizer, groups: Sequence[Requests]) -> list[WeightDelta]:
         """Train as many groups at once as memory allows, and return one delta for each."""
         config = self.config
         for group in groups:
@@ -127,7 +123,7 @@ class FT(FineTuning):
     config: FTConfig
     corpus: Sequence[str] | None = field(default=None, repr=False)
 
-    def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
+    def _method(self, parts: ModelParts, tokenizer: Tokenizer) -> Method:
         """Return a method that trains copies of weights (and biases), kept within `norm_constraint` of the old ones."""
         config = self.config
         start = _trained(parts, config.layers)
@@ -141,7 +137,7 @@ class FT(FineTuning):
         return {name: new - method.start[name] for name, new in values.items()}
 
 
-def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[InputRow], InputRow]:
+def _last_token(tokenizer: Tokenizer, bos_in_target: bool) -> Callable[[InputRow], InputRow]:
     """Cut a row behind the prompt, where every target token is read."""
     bos = encode_text(tokenizer, "") if bos_in_target else ()
     return lambda row: InputRow(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets)
@@ -218,7 +214,7 @@ class LoRA(FineTuning):
     config: LoRAConfig
     corpus: Sequence[str] | None = field(default=None, repr=False)
 
-    def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
+    def _method(self, parts: ModelParts, tokenizer: Tokenizer) -> Method:
         """Return a method that trains two factors for every block of the config."""
         config = self.config
         start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, StorageError, need
 from seesaw_cf.base.fields import Count, Seed
 from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
 from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
 
@@ -116,7 +116,7 @@ class IKEConfig:
         check_settings(self)
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return the published settings, which are the same for every model."""
         return cls()
 
@@ -151,7 +151,7 @@ class IKE:
         """Return this editor with the demonstrations that `cases` give; none of them should be evaluated."""
         return replace(self, pool=demonstrations(cases))
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Load the encoder, if there is one, and encode the pool, once.
 
         Raises:
@@ -162,9 +162,7 @@ class IKE:
         vectors = encoder([example.text for example in self.pool]) if encoder and self.pool else None
         return replace(self, encoder=encoder, _vectors=vectors)
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """Write the text that goes before every prompt.
 
         Args:
@@ -197,7 +195,7 @@ class IKE:
         ordered = fitting if self.config.order == "most_similar_first" else fitting[::-1]
         return WeightDelta({}, meta, "".join(example.text for example in ordered) + tail)
 
-    def _retrieved(self, requests: Sequence[EditRequest]) -> list[Demonstration]:
+    def _retrieved(self, requests: Requests) -> list[Demonstration]:
         """Return the k examples, most similar first; equally similar ones in pool order."""
         subjects = {request.subject for request in requests}
         free = [number for number, example in enumerate(self.pool) if example.subject not in subjects]
@@ -216,7 +214,7 @@ class IKE:
         return [self.pool[free[place]] for place in order[: self.config.k]]
 
     def _fitting(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, retrieved: list[Demonstration], tail: str
+        self, model: Model, tokenizer: Tokenizer, retrieved: list[Demonstration], tail: str
     ) -> list[Demonstration]:
         """Return as many of the most similar examples as the model's context holds with facts, prompt and answer."""
         limit = context_length(model)
@@ -278,7 +276,7 @@ def sentence_encoder(name_or_path: str) -> Encoder:
     return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)
 
 
-def chat_messages(requests: Sequence[EditRequest], prompt: str) -> list[dict[str, str]]:
+def chat_messages(requests: Requests, prompt: str) -> list[dict[str, str]]:
     """Write messages that edit a chat model in context: LEME's "GPT-4 IKE" prompts, zero-shot.
 
     Args:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.models.editor import Editor, EditorConfig, EditsEach
+from seesaw_cf.models.editor import Editor, EditorConfig, EditsEach, Model, Requests, Tokenizer
 from seesaw_cf.models.weights import WeightDelta
 
 
@@ -30,28 +28,22 @@ class Remembered:
         """The editor's settings."""
         return self.editor.config
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Remembered:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Remembered:
         """Return self: the editor is fitted."""
         return self
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """See `seesaw_cf.models.editor.Editor`."""
         return self._remember("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
 
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
+    def edit_each(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> list[WeightDelta]:
         """See `seesaw_cf.models.editor.EditsEach`; an editor that is none makes one edit after another."""
         editor = self.editor
         if not isinstance(editor, EditsEach):
             return [self.edit(model, tokenizer, [request]) for request in requests]
         return self._remember("edit_each", requests, lambda: editor.edit_each(model, tokenizer, requests))
 
-    def _remember(
-        self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
-    ) -> list[WeightDelta]:
+    def _remember(self, how: str, requests: Requests, make: Callable[[], list[WeightDelta]]) -> list[WeightDelta]:
         key = how, tuple(requests)
         if key not in self._deltas:
             self._deltas[key] = make()

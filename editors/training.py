@@ -14,7 +14,6 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero, AtLeastZero, Positive, Seed
@@ -23,6 +22,7 @@ from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import Architecture, ModelParts
+from seesaw_cf.models.editor import Model
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.tensors import log_probabilities
 
@@ -70,7 +70,7 @@ class TuningConfig:
         check_settings(self)
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
         return cls(**preset(cls.editor, model))
 

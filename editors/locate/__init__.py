@@ -13,10 +13,8 @@ from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
@@ -24,7 +22,7 @@ from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import MEMIT_STARTS, PreparedEdit, prepare
 from seesaw_cf.editors.locate.spread import spread
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.editor import Diagnostics
+from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import alone, frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 
@@ -32,9 +30,7 @@ from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 class EditsGroups(ABC):
     """An editor that works on many groups at once, none of which depends on another; a subclass defines how."""
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """Edit all requests: together, or (ROME) one after another.
 
         Args:
@@ -54,9 +50,7 @@ class EditsGroups(ABC):
         with alone(model):
             return self._edit_groups(model, tokenizer, [requests])[0]
 
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
+    def edit_each(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> list[WeightDelta]:
         """Edit every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
 
         Args:
@@ -74,9 +68,7 @@ class EditsGroups(ABC):
             return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
 
     @abstractmethod
-    def _edit_groups(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
-    ) -> list[WeightDelta]:
+    def _edit_groups(self, model: Model, tokenizer: Tokenizer, groups: Sequence[Requests]) -> list[WeightDelta]:
         """Return one delta per group, each made on the model as it is."""
 
 
@@ -104,7 +96,7 @@ class LocateThenEdit(EditsGroups):
     corpus: Sequence[str] | None = field(default=None, repr=False)
     fitted: Fitted | None = field(default=None, repr=False)
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Sample context templates and compute the second moments of the layers, or find them on disk.
 
         Returns:
@@ -126,9 +118,7 @@ class LocateThenEdit(EditsGroups):
         """Return facts of the method for a delta's `meta`, in addition to settings and fitted state."""
         return {}
 
-    def _edit_groups(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
-    ) -> list[WeightDelta]:
+    def _edit_groups(self, model: Model, tokenizer: Tokenizer, groups: Sequence[Requests]) -> list[WeightDelta]:
         name, config = self.config.editor, self.config
         for group in groups:
             check_requests(group, name, config.allow_identity)

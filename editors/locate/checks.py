@@ -8,18 +8,17 @@ from dataclasses import asdict
 from typing import ClassVar, Protocol
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.models.editor import Diagnostics, EditorConfig
+from seesaw_cf.models.editor import Diagnostics, EditorConfig, Model, Requests
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import BaseFacts, LowRank, RequestFacts, WeightDelta, base_facts
 
 logger = logging.getLogger(__name__)
 
 
-def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity: bool = False) -> None:
+def check_requests(requests: Requests, editor: str, allow_identity: bool = False) -> None:
     """Refuse batches no editor can carry out.
 
     Args:
@@ -64,9 +63,7 @@ def request_facts(request: EditRequest) -> RequestFacts:
     }
 
 
-def shortened(
-    model: PreTrainedModel, updates: Mapping[str, LowRank | Tensor], most: float | None
-) -> dict[str, LowRank | Tensor]:
+def shortened(model: Model, updates: Mapping[str, LowRank | Tensor], most: float | None) -> dict[str, LowRank | Tensor]:
     """Shorten changes that are longer (Frobenius norm) than a share of the weight they change.
 
     Args:
@@ -80,7 +77,7 @@ def shortened(
     return {name: _times(change, allowed(model, name, change, most)) for name, change in updates.items()}
 
 
-def allowed(model: PreTrainedModel, name: str, change: LowRank | Tensor, most: float | None) -> float:
+def allowed(model: Model, name: str, change: LowRank | Tensor, most: float | None) -> float:
     """Return the factor, 1 at most, that shortens a change of one weight as `shortened` does."""
     if most is None:
         return 1.0
@@ -106,9 +103,9 @@ class LimitedConfig(EditorConfig, Protocol):
 
 
 def make_delta(
-    model: PreTrainedModel,
+    model: Model,
     config: LimitedConfig,
-    requests: Sequence[EditRequest],
+    requests: Requests,
     updates: Mapping[str, LowRank | Tensor],
     diagnostics: Sequence[Diagnostics],
     base: BaseFacts | None = None,

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import ClassVar, Self, TypeVar
 
-from transformers import PreTrainedModel
-
 from seesaw_cf.base.errors import EditError, SettingError, unknown_name
 from seesaw_cf.base.fields import AboveZero, AtLeastZero, Positive, Seed, field_types
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
 from seesaw_cf.models.architectures import Architecture
-from seesaw_cf.models.editor import Dataclass, EditorConfig, Settings
+from seesaw_cf.models.editor import Dataclass, EditorConfig, Model, Settings
 
 C = TypeVar("C", bound=EditorConfig)
 D = TypeVar("D", bound=Dataclass)
@@ -73,7 +71,7 @@ class LocateThenEditConfig:
     architecture: Architecture | None = None
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`).
 
         Raises:
@@ -134,7 +132,7 @@ def _architecture(where: str, row: Settings) -> Architecture:
     return architecture
 
 
-def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Settings) -> C:
+def preset_config(editor: str, kind: type[C], model: Model, settings: Settings) -> C:
     """Return the preset of an editor for a model, with some of its fields changed; warn only if layers are guessed.
 
     Args:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import JsonObject
@@ -30,7 +29,7 @@ from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.positions import sample_templates
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
-from seesaw_cf.models.editor import Diagnostics, HasLayers
+from seesaw_cf.models.editor import Diagnostics, HasLayers, Model, Tokenizer
 from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
 from seesaw_cf.models.trial import warn_without_bos
 
@@ -201,8 +200,8 @@ class Fitted:
 
 
 def fit(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: Model,
+    tokenizer: Tokenizer,
     config: LocateThenEditConfig,
     corpus: Sequence[str] | None,
     starts: Sequence[tuple[str, int]],
@@ -241,7 +240,7 @@ def fit(
 
 def _moments(
     parts: ModelParts,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     config: LocateThenEditConfig,
     corpus: Sequence[str] | None,
     editor: str,
@@ -290,7 +289,7 @@ def require(fitted: Fitted | None, editor: str) -> Fitted:
     return fitted
 
 
-def parts_for(model: PreTrainedModel, config: HasLayers) -> ModelParts:
+def parts_for(model: Model, config: HasLayers) -> ModelParts:
     """Return the model's parts, with the config's layers checked."""
     parts = model_parts(model, config.architecture)
     parts.check_layers(config.layers, type(config).__name__)

@@ -23,7 +23,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.files import cache_folder
@@ -34,6 +33,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.tensor_files import load_facts, load_tensors, save_tensors
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import corpus_facts
+from seesaw_cf.models.editor import Model, Tokenizer
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.names import known_name
@@ -87,7 +87,7 @@ class MomentOptions:
 
 def second_moments(
     parts: ModelParts,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     layers: Sequence[int],
     texts: Sequence[str],
     options: MomentOptions | None = None,
@@ -226,7 +226,7 @@ def _facts(file: Path, expected: JsonObject) -> dict[str, Any]:
     return facts
 
 
-def model_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:
+def model_facts(model: Model, tokenizer: Tokenizer) -> JsonObject:
     """Return what second moments depend on, but for texts."""
     return {"dtype": str(model.dtype), "model": fingerprint(model), "tokenizer": tokenizer_hash(tokenizer)}
 
@@ -245,9 +245,7 @@ def _hash(texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _sample(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None, how: MomentOptions
-) -> list[str]:
+def _sample(tokenizer: Tokenizer, texts: Sequence[str], length: int | None, how: MomentOptions) -> list[str]:
     """Draw the texts to use, in the order in which they are used; the first that together have `how.tokens` tokens."""
     candidates = [] if isinstance(texts, str) else [text for text in texts if text.strip()]
     if not candidates:
@@ -269,7 +267,7 @@ class _Pass:
     """One pass over texts for some layers."""
 
     parts: ModelParts
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: Tokenizer
     layers: Sequence[int]
     texts: Sequence[str]
     length: int | None

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import Model, Tokenizer
 from seesaw_cf.models.hooks import frozen, hooked, stop_after, watch
 from seesaw_cf.models.tensors import batches, pad
 from seesaw_cf.models.weights import WeightDelta
@@ -56,17 +56,17 @@ class PreparedEdit:
     anchor: InputRow
 
 
-def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
+def encode_text(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """Return the token ids of a text with the special tokens this tokenizer puts in front (and none behind)."""
     lead, body = _lead_and_body(tokenizer, text)
     return (*lead, *body)
 
 
-def _lead_and_body(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _lead_and_body(tokenizer: Tokenizer, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return leading_specials(tokenizer), tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -> int:
+def last_token_before(tokenizer: Tokenizer, text: str, end: int) -> int:
     """Return the index of the token that holds the last character before `end`.
 
     Fast tokenizers say so themselves (character offsets); a character split over several tokens counts for its last
@@ -109,8 +109,8 @@ def _subject_end(template: str, request: EditRequest) -> tuple[str, int]:
 
 
 def prepare(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: Model,
+    tokenizer: Tokenizer,
     request: EditRequest,
     templates: Sequence[str],
     anchor_prompt: str = "{} is a",
@@ -164,7 +164,7 @@ _NO_BRACES = str.maketrans("{}", "  ")
 
 
 def sample_templates(
-    parts: ModelParts, tokenizer: PreTrainedTokenizerBase, starts: Sequence[tuple[str, int]], seed: int
+    parts: ModelParts, tokenizer: Tokenizer, starts: Sequence[tuple[str, int]], seed: int
 ) -> tuple[str, ...]:
     """Sample continuations with top-k 5 and make templates "<text>. {}" of them, the bare "{}" first.
 

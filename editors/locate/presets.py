@@ -13,10 +13,8 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformers import PreTrainedModel
-
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.models.editor import Settings
+from seesaw_cf.models.editor import Model, Settings
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,12 +85,12 @@ neighbours alone moved 0.01 to 0.03 (FT) and 0.05 (MEMIT), see docs/editors.md.
 """
 
 
-def is_known(model: PreTrainedModel) -> bool:
+def is_known(model: Model) -> bool:
     """Return whether a model has a name in `MODELS`."""
     return _shape(model) in MODELS
 
 
-def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str, Any]:
+def preset(editor: str, model: Model, quiet: bool = False) -> dict[str, Any]:
     """Return settings for an editor's config on a model.
 
     Args:
@@ -126,7 +124,7 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     return {"layers": layers, **settings, "max_change": MAX_CHANGE}
 
 
-def _shape(model: PreTrainedModel) -> tuple[str, int, int, int, int]:
+def _shape(model: Model) -> tuple[str, int, int, int, int]:
     """Return a model's key in `MODELS`."""
     config: Any = model.config.get_text_config(decoder=True)
     width = int(config.hidden_size)

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache
 
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import Model
 from seesaw_cf.models.hooks import first_tensor, grouped_query_attention, hooked, stop_after
 from seesaw_cf.models.tensors import bins_of, cache_name, pad
 
@@ -134,7 +134,7 @@ class ResumableRows:
     hidden: Tensor
     calls: tuple[_Call, ...]
     starts: tuple[int, ...]
-    grouped: PreTrainedModel | None = None
+    grouped: Model | None = None
 
     def run(self, hidden: Tensor) -> Tensor:
         """Run the blocks.

@@ -9,11 +9,10 @@ from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero, Count, Positive, Seed
-from seesaw_cf.base.types import Cloze, EditRequest
+from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
@@ -29,6 +28,7 @@ from seesaw_cf.editors.mend.network import (
 )
 from seesaw_cf.editors.mend.training import MENDTraining, TrainingEdit, examples_from_texts, train
 from seesaw_cf.models.architectures import Architecture, model_parts
+from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -82,7 +82,7 @@ class MENDConfig:
         check_settings(self)
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return settings: the last three blocks; the published training from 1,600 units on, faster ones below.
 
         On a model without a preset no change is longer than `MAX_CHANGE` of its weight.
@@ -119,7 +119,7 @@ class MEND:
     examples: Sequence[TrainingEdit] | None = field(default=None, repr=False)
     network: MENDNetwork | None = field(default=None, repr=False)
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Take the network given, load it, or train one (minutes for a tiny model, days for a large one).
 
         Raises:
@@ -137,19 +137,19 @@ class MEND:
         network.check(model, str(self.config.weights or "MEND"))
         return replace(self, network=network)
 
-    def _loaded(self, model: PreTrainedModel, weights: Path) -> MENDNetwork:
+    def _loaded(self, model: Model, weights: Path) -> MENDNetwork:
         if weights.suffix != ".pt":
             return load_network(weights).to(model.device)
         names = self.config.matrices or self._names(model, out_first=model.config.model_type in _OUT_FIRST)
         return load_published(weights, names, model).to(model.device)
 
-    def _names(self, model: PreTrainedModel, *, out_first: bool = False) -> list[str]:
+    def _names(self, model: Model, *, out_first: bool = False) -> list[str]:
         """Return the names of the MLP matrices of `layers`."""
         row = parts_for(model, self.config).row
         paths = (row.mlp_out, *row.mlp_in) if out_first else (*row.mlp_in, row.mlp_out)
         return [f"{row.blocks}.{layer}.{path}.weight" for layer in self.config.layers for path in paths]
 
-    def _trained(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> MENDNetwork:
+    def _trained(self, model: Model, tokenizer: Tokenizer) -> MENDNetwork:
         examples = self.examples
         if examples is None and self.corpus is not None:
             examples = examples_from_texts(self.corpus, seed=self.config.seed)
@@ -162,9 +162,7 @@ class MEND:
         network = MENDNetwork(shape, self.config.edit_lr, self.config.seed).to(model.device)
         return train(network, model, tokenizer, examples, self.config.training, self.config.seed)
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """Compute the change for all requests together.
 
         Args:
@@ -193,7 +191,7 @@ class MEND:
         updates = {name: _update(model, name, [part[name] for part in parts]) for name in parts[0]}
         return make_delta(model, self.config, requests, updates, [{} for _ in requests], n_chunks=len(chunks))
 
-    def _changes(self, network: MENDNetwork, model: PreTrainedModel, chunk: Batch) -> dict[str, tuple[Tensor, Tensor]]:
+    def _changes(self, network: MENDNetwork, model: Model, chunk: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """Return name -> ((n tokens, in), (n tokens, out)), step and scale included."""
         factors = capture(model, [matrix.name for matrix in network.shape.matrices], chunk)
         with torch.no_grad():
@@ -202,7 +200,7 @@ class MEND:
         return {name: (u[tokens[name]], self.config.scale * v[tokens[name]]) for name, (u, v) in changes.items()}
 
 
-def _update(model: PreTrainedModel, name: str, chunks: Sequence[tuple[Tensor, Tensor]]) -> LowRank | Tensor:
+def _update(model: Model, name: str, chunks: Sequence[tuple[Tensor, Tensor]]) -> LowRank | Tensor:
     """Return the sum of outer products of all tokens, stored as the weight is, low-rank where that is smaller."""
     shape = model.get_parameter(name).shape
     u, v = (torch.cat([chunk[part] for chunk in chunks]) for part in (0, 1))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.positions import encode_text
+from seesaw_cf.models.editor import Model, Tokenizer
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.tensors import pad
 from seesaw_cf.scoring.encode import encode_cloze
@@ -35,7 +35,7 @@ class Batch:
     labels: Tensor
 
 
-def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device: torch.device | str = "cpu") -> Batch:
+def batch_of(tokenizer: Tokenizer, clozes: Sequence[Cloze], device: torch.device | str = "cpu") -> Batch:
     """Encode clozes into one batch.
 
     Raises:
@@ -49,14 +49,14 @@ def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device
     return Batch(ids, mask, labels)
 
 
-def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: PreTrainedModel) -> Batch:
+def text_batch(tokenizer: Tokenizer, texts: Sequence[str], model: Model) -> Batch:
     """Encode texts into a batch without targets, cut at the model's context."""
     limit = context_length(model)
     ids, mask = pad([encode_text(tokenizer, text)[:limit] for text in texts], model.device)
     return Batch(ids, mask, torch.full_like(ids, -100))
 
 
-def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor) -> Tensor:
+def log_p_at(model: Model, batch: Batch, places: Tensor) -> Tensor:
     """Return next-token log-probabilities at some places; the head, most of a small model's work, sees no other.
 
     Args:
@@ -76,7 +76,7 @@ def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor) -> Tensor:
     return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
 
-def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False) -> Tensor:
+def target_nll(model: Model, batch: Batch, *, each_row: bool = False) -> Tensor:
     """Return the loss on the targets: -log p per token, in nats.
 
     Args:
@@ -100,7 +100,7 @@ def _mean(values: Tensor, places: Tensor, each_row: bool) -> Tensor:
 
 
 def capture(
-    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False
+    model: Model, names: Sequence[str], batch: Batch, *, each_row: bool = False
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Return inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
 
@@ -160,7 +160,7 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
 
 
 def outer_loss(
-    changes: Mapping[str, tuple[Tensor, Tensor]], model: PreTrainedModel, outer: Batch, *, each_row: bool = True
+    changes: Mapping[str, tuple[Tensor, Tensor]], model: Model, outer: Batch, *, each_row: bool = True
 ) -> Tensor:
     """Return the loss on what an edited model must say: -log p per token, in nats.
 
@@ -176,7 +176,7 @@ def outer_loss(
 
 
 def divergence(
-    changes: Mapping[str, tuple[Tensor, Tensor]], model: PreTrainedModel, unrelated: Batch, *, each_row: bool = True
+    changes: Mapping[str, tuple[Tensor, Tensor]], model: Model, unrelated: Batch, *, each_row: bool = True
 ) -> Tensor:
     """Return KL(base || edited) on texts that must not change, in nats per token; see `outer_loss`."""
     places = unrelated.mask.bool()

@@ -17,11 +17,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
-from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.base.errors import EditError, RecordError, StorageError
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
+from seesaw_cf.models.editor import Model
 from seesaw_cf.models.tensors import in_float64
 
 Factors = Mapping[str, tuple[Tensor, Tensor]]
@@ -222,13 +222,13 @@ def inputs_first(model: nn.Module, name: str) -> bool:
     return isinstance(model.get_submodule(name.removesuffix(".weight")), Conv1D)
 
 
-def save_network(network: MENDNetwork, file: Path, facts: Mapping[str, object]) -> None:
+def save_network(network: MENDNetwork, file: Path, facts: Mapping[str, object] | None = None) -> None:
     """Write a network and JSON-able facts, such as the training settings, into one safetensors file.
 
     Raises:
         StorageError: The file cannot be written.
     """
-    save_tensors(file, network.state_dict(), {**asdict(network.shape), "facts": facts})
+    save_tensors(file, network.state_dict(), {**asdict(network.shape), "facts": facts or {}})
 
 
 def load_network(file: Path) -> MENDNetwork:
@@ -261,7 +261,7 @@ class _StandIn:
         pass
 
 
-def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> MENDNetwork:
+def load_published(file: Path, names: Sequence[str], model: Model) -> MENDNetwork:
     """Read a network that the authors' program or EasyEdit saved, in eval mode.
 
     Args:

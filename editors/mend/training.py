@@ -18,7 +18,6 @@ from typing import Self
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero, Positive
@@ -29,6 +28,7 @@ from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.mend.factors import batch_of, capture, divergence, outer_loss, text_batch
 from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_network
+from seesaw_cf.models.editor import Model, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
 
@@ -103,8 +103,8 @@ class MENDTraining:
 
 def train(
     network: MENDNetwork,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: Model,
+    tokenizer: Tokenizer,
     examples: Sequence[TrainingEdit],
     settings: MENDTraining,
     seed: int = 0,
@@ -155,8 +155,8 @@ class _Trainer:
     def __init__(
         self,
         network: MENDNetwork,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
+        model: Model,
+        tokenizer: Tokenizer,
         examples: Sequence[TrainingEdit],
         settings: MENDTraining,
         seed: int,

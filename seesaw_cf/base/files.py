@@ -95,12 +95,13 @@ def _renamed(final: Path, check: Callable[[Path], None], make: Callable[[Path], 
         check(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         make(temporary)
-        yield temporary
-        temporary.replace(final)
+        try:
+            yield temporary
+            temporary.replace(final)
+        finally:
+            remove(temporary)
     except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
         raise _not_written(final, error) from error
-    finally:
-        remove(temporary)
 
 
 def _check_empty(final: Path) -> None:

@@ -12,6 +12,9 @@ from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.weights import WeightDelta
 
+Model = PreTrainedModel
+Tokenizer = PreTrainedTokenizerBase
+Requests = Sequence[EditRequest]
 Settings = Mapping[str, object]
 """Setting of an editor -> plain value, as a JSON file gives it."""
 Overrides = Mapping[str, Settings]
@@ -32,7 +35,7 @@ class EditorConfig(Dataclass, Protocol):
     """The settings of an editor: a frozen dataclass that can be made for a model."""
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
+    def for_model(cls, model: Model) -> Self:
         """Return the settings that are used when the user gives none."""
 
 
@@ -44,12 +47,10 @@ class Editor(Protocol):
     def config(self) -> EditorConfig:
         """The settings."""
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+    def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Prepare what does not depend on requests (second moments, a hyper-network); may return self."""
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> WeightDelta:
         """Compute the delta for all `requests` together; weights, grads, hooks, RNG and mode stay untouched."""
 
 
@@ -57,9 +58,7 @@ class Editor(Protocol):
 class EditsEach(Editor, Protocol):
     """Editor that makes many edits, each by itself, in less time than one after another."""
 
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
+    def edit_each(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> list[WeightDelta]:
         """Return one delta per request, in order: that of `edit(model, tokenizer, [request])` up to rounding."""
 
 

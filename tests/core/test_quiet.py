@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.parametrize(
     ("step", "lines"),
-    [(0.01, 1), (0.1, 3), (0.2, 5), (2.0, 22)],
+    [(0.01, 2), (0.1, 4), (0.2, 6), (2.0, 23)],
 )
 def test_a_log_file_has_whole_lines_and_few(
     step: float, lines: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
@@ -63,7 +63,7 @@ def test_a_log_file_has_whole_lines_and_few(
     assert text.endswith("\n")
     assert text.startswith("edit:   0%")
     assert len(text.splitlines()) <= lines
-    assert ("100%" in text) == (20 * step > 1)
+    assert "100%" in text
 
 
 def test_a_log_file_has_whole_lines_beside_a_bar_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +118,9 @@ def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
         "--device",
         "cpu",
         "--quiet",
+        "--out",
     ]
-    words += ["--out", str(tmp_path / "run")]
+    words.append(str(tmp_path / "run"))
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -83,6 +83,6 @@ def test_the_longest_name_there_can_be(tmp_path: Path) -> None:
 
 
 def test_text_that_utf8_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"half a surrogate pair at 'name .udc80', which UTF-8 has no bytes for"):
+    with pytest.raises(StorageError, match=r"half a surrogate pair at 'name .udc80'"):
         write_text(tmp_path / "x.txt", "name \udc80")
     assert list(tmp_path.iterdir()) == []

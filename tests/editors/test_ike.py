@@ -162,7 +162,7 @@ def test_chat_messages_carry_edit_and_prompt() -> None:
     [
         ({"order": "random"}, UnknownNameError, "most_similar_first"),
         ({"style": "lemme"}, UnknownNameError, "Did you mean 'leme'"),
-        ({"k": -1}, EditError, "numbers from 0"),
+        ({"k": -1}, EditError, "k is -1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:

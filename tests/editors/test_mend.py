@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from seesaw_cf.editors.mend.network import (
 )
 from seesaw_cf.editors.mend.training import MENDTraining, TrainingEdit, examples_from_texts, train
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
-from seesaw_cf.errors import EditError, StorageError, UnknownNameError
+from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, applied
@@ -142,33 +141,12 @@ def test_an_untrained_network_is_the_identity_on_normalised_factors() -> None:
         assert not new_x[~kept].any()
 
 
-def test_every_chunk_counts_and_the_switch_keeps_only_the_last() -> None:
+def test_every_chunk_counts() -> None:
     editor, model = editor_for("llama", chunk_size=2)
     first, last = (editor.edit(model, TOKENIZER, part) for part in (REQUESTS[:2], REQUESTS[2:]))
     both = editor.edit(model, TOKENIZER, REQUESTS)
-    published = replace(editor, config=replace(editor.config, chunks="last")).edit(model, TOKENIZER, REQUESTS)
     for name in both.updates:
         torch.testing.assert_close(both.dense(name), first.dense(name) + last.dense(name), rtol=1e-4, atol=1e-6)
-        torch.testing.assert_close(published.dense(name), last.dense(name), rtol=1e-5, atol=1e-7)
-    assert [entry["used"] for entry in both.meta["diagnostics"]] == [True, True, True]
-    assert [entry["used"] for entry in published.meta["diagnostics"]] == [False, False, True]
-
-
-def test_the_statistics_switch_normalises_by_the_edit_itself() -> None:
-    editor, model = editor_for("llama")
-    other = network_for(model, NAMES["llama"])
-    transforms: list[Any] = list(other.mend.values())
-    for transform in transforms:
-        transform.u_mean += 3  # other learned statistics, which must not matter
-        transform.v_std *= 7
-    batch = replace(editor, config=replace(editor.config, statistics="batch"))
-    spoiled = replace(batch, network=other)
-    learned = editor.edit(model, TOKENIZER, REQUESTS)
-    before = copy.deepcopy(other.state_dict())
-    for name in learned.updates:
-        found = batch.edit(model, TOKENIZER, REQUESTS).dense(name)
-        torch.testing.assert_close(spoiled.edit(model, TOKENIZER, REQUESTS).dense(name), found)
-    assert all(torch.equal(before[key], value) for key, value in other.state_dict().items())  # no drift between edits
 
 
 def test_scale_and_form_of_the_change() -> None:
@@ -212,9 +190,9 @@ def test_a_network_for_another_shape_is_refused_with_both_shapes(tmp_path: Path)
     assert editor.network is not None
     save_network(editor.network, tmp_path / "net.safetensors")
     wide = tiny_model("llama", intermediate_size=80)
-    with pytest.raises(EditError, match=r"trained for another model.*\(32, 48\) expected, \(80, 32\) found"):
+    with pytest.raises(EditError, match=r"trained for another model.*\(32, 48\)"):
         MEND(MENDConfig(layers=(2,), weights=str(tmp_path / "net.safetensors"))).fit(wide, TOKENIZER)
-    with pytest.raises(EditError, match="no such parameter"):
+    with pytest.raises(EditError, match="trained for another model"):
         editor.edit(tiny_model("gpt2"), TOKENIZER, REQUESTS)
 
 
@@ -228,8 +206,6 @@ def test_refusals() -> None:
     blank = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4))
     with pytest.raises(EditError, match=r"come from 0 token\(s\)"):
         MEND(config, network=blank).edit(model, TOKENIZER, REQUESTS)
-    with pytest.raises(UnknownNameError, match="'last'"):
-        MENDConfig(layers=(2,), chunks="lst")  # type: ignore[arg-type]
     with pytest.raises(EditError, match="chunk_size is 0"):
         MENDConfig(layers=(2,), chunk_size=0)
     with pytest.raises(EditError, match="batch is 0"):
@@ -368,10 +344,5 @@ def test_presets_take_the_last_three_blocks() -> None:
     config = MENDConfig.for_model(tiny_model("gpt2"))
     assert config.layers == (1, 2, 3)
     assert config.training == MENDTraining.for_width(128)
-    assert [MENDTraining.for_width(width).steps for width in (128, 256, 576, 1599, 1600)] == [
-        600,
-        600,
-        300,
-        300,
-        100_000,
-    ]
+    steps = [MENDTraining.for_width(width).steps for width in (128, 256, 576, 1599, 1600)]
+    assert steps == [600, 600, 300, 300, 100_000]

@@ -65,9 +65,8 @@ def test_the_network_is_read_bit_for_bit(prefix: str, model: GPT2LMHeadModel, tm
     read, saved = editor.network.state_dict(), network.state_dict()
     assert list(read) == list(saved)
     assert all(torch.equal(read[name], saved[name]) for name in saved)
-    assert [matrix.name for matrix in editor.network.shape.matrices] == NAMES, (
-        "step sizes belong to the published order"
-    )
+    found = [matrix.name for matrix in editor.network.shape.matrices]
+    assert found == NAMES, "step sizes belong to the published order"
 
 
 class Maker:
@@ -90,7 +89,7 @@ def test_unknown_objects_are_not_made(model: GPT2LMHeadModel, tmp_path: Path) ->
 
 def test_nothing_in_the_file_is_run(model: GPT2LMHeadModel, tmp_path: Path) -> None:
     save(tmp_path / "mend.pt", model, evil=Command(tmp_path / "mark"))
-    with pytest.raises(RecordError, match="or it holds commands"):
+    with pytest.raises(RecordError, match="holds commands"):
         load_published(tmp_path / "mend.pt", NAMES, model)
     assert not (tmp_path / "mark").exists()
     torch.load(tmp_path / "mend.pt", weights_only=False)
@@ -98,42 +97,28 @@ def test_nothing_in_the_file_is_run(model: GPT2LMHeadModel, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    "state",
     [
-        (b"not a file of torch", "not a plain file of torch.save"),
-        (None, "no MEND network in it"),
+        None,
+        {"weight": torch.ones(2)},
+        {"edit_lrs": torch.ones(1), "mend.(8, 32).mlp.layers.0.u": torch.ones(3)},
+        {"edit_lrs": torch.ones(1), "mend.(8, 32).mlp.layers.x.u": torch.ones(3, 3)},
+        {"edit_lrs": torch.ones(1), "mend.(8, 32).mlp.layers.900000000.u": torch.ones(3, 3)},
     ],
 )
-def test_other_files_are_refused(model: GPT2LMHeadModel, tmp_path: Path, content: bytes | None, says: str) -> None:
+def test_other_files_are_refused(model: GPT2LMHeadModel, tmp_path: Path, state: dict[str, torch.Tensor] | None) -> None:
     file = tmp_path / "mend.pt"
-    if content is None:
-        torch.save({"model": {"weight": torch.ones(2)}}, file)
+    if state is None:
+        file.write_bytes(b"not a file of torch")
     else:
-        file.write_bytes(content)
-    with pytest.raises(RecordError, match=says):
+        torch.save({"model": state}, file)
+    with pytest.raises(RecordError, match="no MEND network"):
         load_published(file, NAMES, model)
-
-
-@pytest.mark.parametrize(
-    ("layer", "tensor", "says"),
-    [
-        ("0", torch.ones(3), "no MEND network in it"),
-        ("x", torch.ones(3, 3), "no MEND network in it"),
-        ("900000000", torch.ones(3, 3), "made for other weights than"),
-    ],
-)
-def test_layers_that_no_network_has_are_refused(
-    model: GPT2LMHeadModel, tmp_path: Path, layer: str, tensor: torch.Tensor, says: str
-) -> None:
-    state = {"edit_lrs": torch.ones(1), f"mend.(8, 32).mlp.layers.{layer}.u": tensor}
-    torch.save({"model": state}, tmp_path / "mend.pt")
-    with pytest.raises(RecordError, match=says):
-        load_published(tmp_path / "mend.pt", NAMES, model)
 
 
 def test_a_network_of_other_weights_is_refused(model: GPT2LMHeadModel, tmp_path: Path) -> None:
     save(tmp_path / "mend.pt", model)
-    with pytest.raises(RecordError, match="made for other weights than"):
+    with pytest.raises(RecordError, match="weights that it was trained for"):
         load_published(tmp_path / "mend.pt", NAMES[:2], model)
     with pytest.raises(StorageError, match="no such file"):
         MEND(MENDConfig(layers=(0, 1), weights=str(tmp_path / "none.pt"))).fit(model, tiny_tokenizer())

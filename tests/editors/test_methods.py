@@ -305,7 +305,7 @@ def test_unknown_names_are_errors_with_suggestions() -> None:
         load_editor("memitt")
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'moment_wait'.*'moment_weight'"):
         with_settings(MEMITConfig(layers=(1,)), {"moment_wait": 3})
-    with pytest.raises(EditError, match="steps is 0, expected a number above 0"):
+    with pytest.raises(EditError, match="steps is 0"):
         MEMITConfig(layers=(1,), steps=0)
     assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)
 
