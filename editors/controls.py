@@ -93,7 +93,7 @@ class ControlEditor:
 
     def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Make and fit the wrapped editor."""
-        return replace(self, inner=self._inner_editor(model).fit(model, tokenizer))
+        return replace(self, inner=(self.inner or self._made(model)).fit(model, tokenizer))
 
     def _inner_editor(self, model: Model) -> Editor:
         """Return the wrapped editor: as it was given, or made with its preset for `model`, changed by `settings`."""
