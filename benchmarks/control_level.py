@@ -27,7 +27,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.answers import answers, mark
-from seesaw_cf.effects.groups import AXES, SCALES
+from seesaw_cf.effects.means import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.build import build_levels
 from seesaw_cf.report.pairs import RunResult

@@ -24,7 +24,7 @@ from benchmarks.words import estimate as interval
 from benchmarks.words import p_value
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
-from seesaw_cf.effects.flaws import hits
+from seesaw_cf.effects.ratings import hits
 from seesaw_cf.records.relations import relation
 from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
 from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa

@@ -33,7 +33,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import AuditSettings, audit, prompt_effects
 from seesaw_cf.effects.audit import LEAST
-from seesaw_cf.effects.groups import ALL, AXES, SCALES
+from seesaw_cf.effects.means import ALL, AXES, SCALES
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from benchmarks.synthetic_run import write_synthetic_run
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
-from seesaw_cf.effects.scores import ScoreFile
+from seesaw_cf.effects.tables import ScoreFile
 from seesaw_cf.report import write_report
 
 RESULT = Path(__file__).parent / "results" / "report_memory.json"

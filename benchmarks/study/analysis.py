@@ -27,7 +27,7 @@ from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings
 from seesaw_cf.effects.estimands import toward_truth
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.report import Report, report
 from seesaw_cf.stats.multiple import step_down

@@ -5,7 +5,7 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.effects.ratings import survey_of_columns
 from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 

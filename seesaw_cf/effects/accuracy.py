@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +14,14 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 from scipy.special import expit
 
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.answers import Mode, answers, mark
-from seesaw_cf.effects.groups import SCALES
-from seesaw_cf.effects.scores import Scores
-from seesaw_cf.stats import agreeing, clustered_mean, mcnemar, paired_change, proportion
+from seesaw_cf.effects.means import SCALES, members, plain_mean
+from seesaw_cf.effects.prompts import check_logprobs
+from seesaw_cf.effects.tables import Scores, check_lengths, float_lists, ids, labels, read_columns, text_lists
+from seesaw_cf.stats import agreeing, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 
 _LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
@@ -84,7 +89,10 @@ def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int
     }
     counts = {"n": n, "lost": int((pre & ~post).sum()), "gained": int((post & ~pre).sum())}
     counts |= {name: int((marked["status"] == status).sum()) for name, status in _LEFT.items()}
-    return Accuracy(estimates, ranks, _chance(rows), _majority(rows["gold"]), counts)
+    chance = [len(set(g) & set(c)) / len(c) for g, c in zip(rows["gold"], rows["candidates"])]
+    most = Counter(label for labels in rows["gold"] for label in set(labels)).most_common(1)
+    shares = (float(np.mean(chance)), most[0][1] / n if most else float("nan")) if n else (float("nan"),) * 2
+    return Accuracy(estimates, ranks, *shares, counts)
 
 
 def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
@@ -108,54 +116,37 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
     if not len(rows):
         return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
     n, change = len(rows), post.astype(float) - pre
-    estimate = _by_person(rows, change)
+    estimate = replace(_by_person(rows, change), value=_change(pre, post))
     if estimate.note.startswith("too few"):
-        return replace(estimate, value=_change(pre, post))
+        return estimate
     people = estimate.clusters["person"]
     alone = people == n
     independent = n if alone else people if estimate.note else min(n, float(change.var(ddof=1)) / estimate.stderr**2)
-    low, high = paired_change(pre, post, independent)
-    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
     p = estimate.p
     if alone or estimate.note:  # where all cases changed alike, a person counts once
+        lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
         p = mcnemar(*(round(count * independent / n) for count in (lost, gained)))
-    low, high, p = agreeing(low, high, p)
-    return replace(estimate, value=_change(pre, post), low=low, high=high, p=p, note="")
+    low, high, p = agreeing(*paired_change(pre, post, independent), p)
+    return replace(estimate, low=low, high=high, p=p, note="")
 
 
 def _by_person(rows: pd.DataFrame, values: Floats) -> Estimate:
     """Return the mean of one value per case, clustered by person."""
     if not len(rows):
         return Estimate(float("nan"), note="no case")
-    person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
-    return clustered_mean(values, [np.full(len(rows), 1 / len(rows))], {"person": person})
+    return plain_mean(values, {"person": pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]})
 
 
 def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> Estimate:
-    """Return the change with the papers' test, and a bootstrap over cases as interval."""
-    low, high, stderr = (float("nan"),) * 3
+    """Return the change with a bootstrap over cases as interval, and p of the papers' test: a t-test that ignores that
+    pre and post are the same cases."""
+    low, high, stderr, p = (float("nan"),) * 4
     if pre.size > 1 and draws:
         low, high, stderr = mean_interval(post.astype(float) - pre, np.ones(pre.size), draws, seed)
-    return Estimate(_change(pre, post), low, high, stderr, _unpaired(pre, post), n=pre.size)
-
-
-def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
-    """Return p of the papers' test: a t-test that ignores that pre and post are the same cases."""
-    if pre.size < 2 or (pre.std() == 0 and post.std() == 0):
-        return float("nan")
-    (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
-    return float(scipy_stats.ttest_ind_from_stats(m1, s1, post.size, m2, s2, pre.size).pvalue)
-
-
-def _chance(rows: pd.DataFrame) -> float:
-    shares = [len(set(g) & set(c)) / len(c) for g, c in zip(rows["gold"], rows["candidates"])]
-    return float(np.mean(shares)) if shares else float("nan")
-
-
-def _majority(gold: Iterable[Sequence[str]]) -> float:
-    lists = [set(labels) for labels in gold]
-    most = Counter(label for labels in lists for label in labels).most_common(1)
-    return most[0][1] / len(lists) if most else float("nan")
+    if pre.size > 1 and (pre.std() or post.std()):
+        (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
+        p = float(scipy_stats.ttest_ind_from_stats(m1, s1, post.size, m2, s2, pre.size).pvalue)
+    return Estimate(_change(pre, post), low, high, stderr, p, n=pre.size)
 
 
 def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
@@ -190,3 +181,137 @@ def cross_property(
     Deviates: the exact mode; see `mark` for what the published rule counts as correct.
     """
     return accuracy_table(mark(answers(scores, mode=mode, prompt=prompt), mode), mode=mode, draws=draws, seed=seed)
+
+
+# The same from plain columns: what the `evaluate` module computes.
+
+_CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
+_CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt", "post_prompts", "subject"), labels)
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyColumns:
+    """One row per case.
+
+    Attributes:
+        case_id: The edit.
+        edit_relation, effect_relation: The property edited and the property asked for.
+        prompt: The prompt that was scored; the paper mode also needs it, for its substring match.
+        candidates: The answers that were scored.
+        gold: The true answers before the edit; none = the case is left out and counted.
+        pre, post: Log-probabilities of the candidates before and after the edit, nats.
+        post_prompts: The prompts of the post-edit scores where they differ from `prompt` (published runs do).
+        n_tokens: Tokens per candidate; adds `normalised`, where candidates are ranked by log-probability per token.
+        pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
+            candidates are ranked by how much the subject raises them (pointwise mutual information).
+        groups: Group tags of the case's subject; adds `groups` to each pair.
+        subject: The person of each case, where one person is in several: errors are then clustered by person.
+    """
+
+    case_id: Sequence[int]
+    edit_relation: Sequence[str]
+    effect_relation: Sequence[str]
+    prompt: Sequence[str]
+    candidates: Sequence[Sequence[str]]
+    gold: Sequence[Sequence[str]]
+    pre: Sequence[Sequence[float]]
+    post: Sequence[Sequence[float]]
+    post_prompts: Sequence[str] | None = None
+    n_tokens: Sequence[Sequence[int]] | None = None
+    pre_prior: Sequence[Sequence[float]] | None = None
+    post_prior: Sequence[Sequence[float]] | None = None
+    groups: Sequence[Sequence[str]] | None = None
+    subject: Sequence[str] | None = None
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows with the column names of `answers`.
+
+        Raises:
+            RecordError: Unequal lengths, no rows, or repeated cases.
+        """
+        given = {name: getattr(self, name) for name in _CASES if getattr(self, name) is not None}
+        frame = read_columns(_CASES, {**given, "post_prompts": given.get("post_prompts", self.prompt)})
+        frame = frame.rename(columns={"prompt": "prompt_pre", "post_prompts": "prompt_post", "subject": "person"})
+        twice = frame[frame.duplicated(["case_id", "edit_relation", "effect_relation"])]
+        if len(twice):
+            first = twice["case_id"].iloc[0]
+            raise RecordError(f"{len(twice)} cases occur more than once, first: case {first}. Drop the copies.")
+        return frame
+
+
+def accuracy_of_columns(
+    columns: AccuracyColumns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
+) -> JsonObject:
+    """Return accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
+
+    Args:
+        columns: The rows.
+        mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
+        draws, seed: Bootstrap over cases, for the paper mode.
+
+    Returns:
+        `pairs`: "P21/P101" -> the columns of `Accuracy.row`, the same by log-probability per token (`normalised`) and
+        relative to a prior (`pmi`) as far as they were asked for, and by group; `average`: unweighted `pre`, `post` and
+        `change` over the pairs that have cases; the paper mode counts a pair as 0 when all its cases are unanswerable.
+
+    Raises:
+        RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0, token counts below 1.
+        UnknownNameError: Unknown `mode`.
+    """
+    frame = columns.frame()
+    if columns.groups is not None:
+        check_lengths({"case_id": columns.case_id, "groups": columns.groups})
+        frame["tags"] = pd.Series(list(columns.groups), dtype=object)
+    summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
+    forms = {form: mark(cases, mode) for form, cases in _adjusted(frame, columns).items()}
+    pairs: JsonObject = {}
+    accuracies = []
+    for key, rows in mark(frame, mode).groupby(["edit_relation", "effect_relation"], sort=True):
+        accuracies.append(summary(rows))
+        row = accuracies[-1].row() | {form: summary(own.loc[rows.index]).row() for form, own in forms.items()}
+        if columns.groups is not None:
+            row["groups"] = {group: summary(rows.iloc[at]).row() for group, at in members(rows["tags"]).items()}
+        pairs["/".join(map(str, key))] = row
+    change = {
+        "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
+        "where a person is in several cases the clustered one",
+        "paper": f"bootstrap over cases, {draws} draws, seed {seed}; p: unpaired t-test",
+    }
+    method = f"95 %; shares: Wilson intervals; change: {change[mode]}"
+    return {"pairs": pairs, "average": _average(accuracies, mode), "mode": mode, "method": method}
+
+
+def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
+    names = ("pre", "post", "change")
+    counted = [[pair.estimates[name].value for name in names] for pair in pairs if pair.counts["n"]]
+    if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
+        counted += [[0.0] * 3 for pair in pairs if not pair.counts["n"] and pair.counts["n_no_candidate"]]
+    return {name: float(np.mean([own[at] for own in counted])) if counted else None for at, name in enumerate(names)}
+
+
+def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:
+    """Return frames with scores per token, or relative to a prior, shifted per case so that none is above 0."""
+    priors = {"pre": columns.pre_prior, "post": columns.post_prior}
+    given = [phase for phase, prior in priors.items() if prior is not None]
+    if len(given) == 1:
+        raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
+    forms = {}
+    if columns.n_tokens is not None:
+        checks.each("n_tokens", columns.n_tokens, partial(checks.each, check=partial(checks.whole, low=1)))
+        forms["normalised"] = {phase: _per_case(frame, phase, columns.n_tokens, np.divide) for phase in priors}
+    for phase in given:
+        prior = float_lists(f"{phase}_prior", priors[phase] or ())
+        for case, values in zip(frame["case_id"], prior):
+            check_logprobs(f"case {case}, {phase}_prior", values)
+        forms.setdefault("pmi", {})[phase] = _per_case(frame, phase, prior.tolist(), np.subtract)
+    return {form: frame.assign(**own) for form, own in forms.items()}
+
+
+def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: np.ufunc) -> list[Any]:
+    check_lengths({"case_id": frame["case_id"].tolist(), "adjustment": by})
+    out = []
+    for case, scores, other in zip(frame["case_id"], frame[phase], by):
+        check_lengths({f"case {case}, {phase}": scores, "adjustment": other})
+        values = change(np.asarray(scores, dtype=np.float64), np.asarray(other, dtype=np.float64))
+        out.append(values - np.nanmax(values))
+    return out

@@ -1,4 +1,4 @@
-"""Answers about other facts: the candidates' scores before and after an edit, and which answers are right.
+"""Answers about other facts and other people: what the model knew, which answers are right, are they left alone?
 
 Known means: the right answer is first among the candidates that were asked, by more than rounding. That is less than
 knowledge in general: another wording, or an answer that was not asked, may come before it.
@@ -7,7 +7,8 @@ knowledge in general: another wording, or an answer that was not asked, may come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
@@ -16,12 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked
+from seesaw_cf.base.terminal import interval
+from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.prompts import SIDES, check_logprobs, prompt_effects
+from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows
 from seesaw_cf.records.relations import FREE
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.simple import BOUNDS, above
 
@@ -104,11 +107,12 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
 
 
 def _refuse_twice(where: str, candidates: list[str]) -> None:
-    twice = Counter(candidates).most_common(1)[0][0]
-    raise RecordError(
-        f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give merged runs different editor "
-        "names."
-    )
+    twice, times = Counter(candidates).most_common(1)[0]
+    if times > 1:
+        raise RecordError(
+            f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give merged runs different "
+            "editor names."
+        )
 
 
 def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
@@ -211,19 +215,98 @@ def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["f
 
     Returns:
         The numbers; all None when the right answer or every other one has no score.
-
-    Raises:
-        RecordError: Unequal lengths, or not exactly one right answer.
     """
-    if len(logprobs) != len(true) or np.count_nonzero(true) != 1:
-        raise RecordError(
-            f"knowledge: {len(logprobs)} log-probabilities and right answers {shown(true.tolist())}; expected equal "
-            "lengths and exactly one right answer."
-        )
     scored = np.isfinite(logprobs)
     values, own = logprobs[scored], true[scored]
     if not own.any() or own.all():
         return {"n_candidates": None, "true_rank": None, "true_share": None, "known": None}
-    rank = gold_rank(values, own, nats)
-    share = float(np.exp(values[own][0] - logsumexp(values)))
+    rank, share = gold_rank(values, own, nats), float(np.exp(values[own][0] - logsumexp(values)))
     return {"n_candidates": len(values), "true_rank": rank, "true_share": share, "known": rank == 1}
+
+
+# Do edits leave other facts alone? The locality gate.
+
+LEAST_LOCAL = 0.5
+"""An edit is local while at least this share of the others' answers that were right before it are right after it.
+
+An editor's edits collapse once the interval of the share of local edits lies below the same number: most of its edits
+spoil most of what they were not about, and numbers about other people then describe a broken model. One half is the
+majority, twice; no data were used to choose it.
+"""
+_OTHERS = {"neighborhood": "neighbours", "cross_subject": "people who hold the old answer"}
+"""Kind of prompts -> who they are about; the first kind that a table has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """What an editor's edits leave of the right answers about other people and facts.
+
+    Attributes:
+        others: Description of the prompts that were counted.
+        before, after: Shares of the prompts about them that are right before and after the edits.
+        n_prompts: Number of those prompts.
+        local: Share of the edits that are local (Wilson, 95 %).
+    """
+
+    others: str
+    before: float
+    after: float
+    n_prompts: int
+    local: Estimate
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether most edits are shown not to be local."""
+        return self.local.high < LEAST_LOCAL
+
+    def __str__(self) -> str:
+        return (
+            f"{self.others} right {self.before:.0%} before, {self.after:.0%} after (n = {self.n_prompts}); "
+            f"{self.local.value:.0%} {interval(self.local.low, self.local.high, spec='.0%')} of {self.local.n} edits "
+            "leave at least half of those right"
+        )
+
+
+def locality(
+    scores: Scores,
+    first: Mapping[tuple[str, int], int] | None = None,
+    nats: float = BOUNDS["float32"],
+    people: pd.DataFrame | None = None,
+) -> dict[str, Locality]:
+    """Count the edits after which most of the other right answers are still right; a tie is wrong.
+
+    These are the neighbourhood prompts, or without any the people of the cross-subject prompts who hold the true
+    target. An edit without an answer that was right before is left out.
+
+    Args:
+        scores: A score table.
+        first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success.edit_numbers`; None:
+            every case is an edit.
+        nats: Log-probabilities no further apart than this are a tie.
+        people: Rows of `seesaw_cf.effects.prompt_effects` of the kind "cross_subject", where they are at hand.
+
+    Returns:
+        Editor -> what was counted; an editor without such edits is left out.
+
+    Raises:
+        RecordError: As `seesaw_cf.effects.prompt_effects`.
+    """
+    table = checked(scores)
+    kinds = count_rows(table, ["kind"], pc.field("role") == "target_new")["kind"].to_pylist()
+    kind = next((name for name in _OTHERS if name in kinds), None)
+    if kind is None:
+        return {}
+    prompts = people if kind == "cross_subject" and people is not None else prompt_effects(table, kind=kind)
+    right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
+    prompts = prompts.loc[(prompts["status"] == "ok") & right, ["editor", "case_id", *SIDES]]
+    keys = zip(prompts["editor"], prompts["case_id"])
+    prompts["edit"] = [key[1] if first is None else first[key] for key in keys]
+    for name in ("pre", "post"):
+        prompts[name] = above(prompts[f"{name}_true"], prompts[f"{name}_new"], nats)
+    counts = {}
+    for editor, own in prompts.groupby("editor", sort=False):
+        local = own[own["pre"]].groupby("edit")["post"].mean() >= LEAST_LOCAL
+        if len(local):
+            shares = own["pre"].mean(), own["post"].mean(), len(own)
+            counts[str(editor)] = Locality(_OTHERS[kind], *shares, proportion(int(local.sum()), len(local)))
+    return counts

@@ -19,8 +19,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, toward_truth
-from seesaw_cf.effects.groups import AXES, CLUSTERS, SCALES
-from seesaw_cf.effects.means import sort_prompts
+from seesaw_cf.effects.means import AXES, CLUSTERS, SCALES, sort_prompts
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject, TableRow
 from seesaw_cf.effects.estimands import group_contrasts
-from seesaw_cf.effects.groups import ALL, AXES, SCALES, UNKNOWN, check_axes, held, members, need_columns
-from seesaw_cf.effects.means import CHANGES, GroupMean, group_means
-from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_form, check_logprobs
-from seesaw_cf.effects.reader import Kind, floats, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.means import (
+    ALL,
+    AXES,
+    CHANGES,
+    SCALES,
+    UNKNOWN,
+    GroupMean,
+    check_axes,
+    group_means,
+    held,
+    members,
+    need_columns,
+)
+from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_logprobs
+from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.stats import adjust, t_test
-from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.stats.bootstrap import mean_interval
 
 BiasMode = Literal["crossed", "paper"]
+_NEEDED = ("editor", "edit_relation", "case_id", "person", "holds", "status")
 _MEANS = ("D_pre", "D_post", "D", *SCALES, "likelier_pre")
 _TESTED = ("low", "high", "stderr", "p", "df")
 _NAN = float("nan")
@@ -62,9 +73,8 @@ def group_effects(
     """
     check_axes(axes)
     one_of("mode", mode, get_args(BiasMode))
-    need_columns("prompts", prompts, ("editor", "edit_relation", "case_id", "holds", "status", *axes))
-    needed = ["editor", "edit_relation", "case_id", "person", "holds", "status", *_MEANS, *axes]
-    chosen = prompts.loc[held(prompts) == holds, needed]  # no more: rows are many
+    need_columns("prompts", prompts, (*_NEEDED, *axes))
+    chosen = prompts.loc[held(prompts) == holds, [*_NEEDED, *_MEANS, *axes]]  # no more: rows are many
     if chosen.empty:
         there = held(prompts).value_counts().to_dict()
         raise RecordError(
@@ -74,39 +84,40 @@ def group_effects(
     # in an order that does not depend on the table's, so that sums do not
     chosen = chosen.sort_values(["case_id", "person", "D", "log_odds"], kind="stable")
     chosen = chosen.assign(prompt_id=np.arange(len(chosen)))
-    inferred = {} if mode == "paper" else {_key(own): own for own in group_means(chosen, axes=axes, holds=holds)}
+    found = group_means(chosen, axes=axes, holds=holds) if mode == "crossed" else ()
+    inferred = {(own.editor, own.relation, own.axis, own.group): own for own in found}
     table = []
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):
-        case, values = pd.factorize(rows["case_id"], sort=True)[0], rows[list(_MEANS)].to_numpy(np.float64)
-        person, usable = pd.factorize(rows["person"])[0], (rows["status"] == "ok").to_numpy(bool)
-        for axis in (ALL, *axes):
-            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis])
-            for group, at in groups.items():
-                scored = at[usable[at]]
-                key = (str(editor), str(relation), axis, group)
-                row = dict(zip(("editor", "relation", "axis", "group"), key)) | _means(values[scored], case[scored])
-                row |= {"n_prompts": scored.size, "n_subjects": np.unique(person[scored]).size}
-                row |= {"n_cases": np.unique(case[scored]).size, "n_unscored": at.size - scored.size}
-                published = mode == "paper"
-                change, cases = values[scored, _MEANS.index("D")], int(case.max()) + 1
-                test = _published(change, case[scored], cases, draws, seed) if published else _test(inferred.get(key))
-                table.append(row | test)
+        rows = rows.assign(case=pd.factorize(rows["case_id"], sort=True)[0])
+        groups = {(ALL, ALL): np.arange(len(rows))}
+        groups |= {(axis, group): at for axis in axes for group, at in members(rows[axis]).items()}
+        for (axis, group), at in groups.items():
+            own = rows.iloc[at]
+            scored = own[own["status"] == "ok"]
+            means, published = _means(scored, int(rows["case"].max()) + 1, draws if mode == "paper" else 0, seed)
+            key = str(editor), str(relation), axis, group
+            row = dict(zip(("editor", "relation", "axis", "group"), key)) | means | {"n_prompts": len(scored)}
+            row |= {f"n_{name}s": scored[of].nunique(dropna=False) for name, of in _COUNTED.items()}
+            row |= {"n_unscored": len(own) - len(scored)}
+            table.append(row | (published if mode == "paper" else _test(inferred.get(key))))
     return pd.DataFrame(table)
 
 
-def _key(found: GroupMean) -> tuple[str, str, str, str]:
-    return found.editor, found.relation, found.axis, found.group
+_COUNTED = {"subject": "person", "case": "case_id"}
 
 
-def _means(values: Floats, case: NDArray[np.intp]) -> TableRow:
-    """Return means of case means, and pooled means."""
-    if not len(values):
-        return dict.fromkeys((*_MEANS, *(f"pooled_{name}" for name in _MEANS[:3])), _NAN)
-    n_prompts = np.bincount(case)
-    has = n_prompts > 0
-    by_name = dict(zip(_MEANS, values.T, strict=True))
-    means: TableRow = {name: float((np.bincount(case, v)[has] / n_prompts[has]).mean()) for name, v in by_name.items()}
-    return means | {f"pooled_{name}": float(by_name[name].mean()) for name in _MEANS[:3]}
+def _means(scored: pd.DataFrame, n_cases: int, draws: int, seed: int) -> tuple[TableRow, TableRow]:
+    """Return means of case means and pooled means; and the papers' t-test over case means of D, with the bootstrap."""
+    n_prompts = np.bincount(scored["case"], minlength=n_cases)
+    has, values = n_prompts > 0, {name: scored[name].to_numpy(np.float64) for name in _MEANS}
+    means = {n: np.bincount(scored["case"], v, n_cases) / np.maximum(n_prompts, 1) for n, v in values.items()}
+    row: TableRow = {name: float(own[has].mean()) if has.any() else _NAN for name, own in means.items()}
+    row |= {f"pooled_{name}": float(values[name].mean()) if has.any() else _NAN for name in _MEANS[:3]}
+    t, p, note = t_test(means["D"][has])
+    ends = (_NAN,) * 3
+    if draws and has.sum() > 1:
+        ends = mean_interval(means["D"], has.astype(np.float64), draws, seed)
+    return row, dict(zip(("low", "high", "stderr"), ends)) | {"t": t, "p": p, "note": note}
 
 
 def _test(found: GroupMean | None) -> TableRow:
@@ -117,18 +128,6 @@ def _test(found: GroupMean | None) -> TableRow:
     for name, scale in zip(SCALES, ("log-odds", "share"), strict=True):
         out |= changes[scale].columns(*_TESTED, prefix=f"{name}_") | {f"{name}_half_edits": half[scale]}
     return out
-
-
-def _published(changes: Floats, case: NDArray[np.intp], n_cases: int, draws: int, seed: int) -> TableRow:
-    """Return the papers' t-test over case means, with the bootstrap over cases as interval."""
-    n_prompts = np.bincount(case, minlength=n_cases)
-    has = n_prompts > 0
-    means = np.bincount(case, changes, n_cases) / np.maximum(n_prompts, 1)
-    t, p, note = t_test(means[has])
-    ends = (_NAN,) * 3
-    if draws and has.sum() > 1:
-        ends = mean_interval(means, has.astype(np.float64), draws, seed)
-    return dict(zip(("low", "high", "stderr"), ends)) | {"t": t, "p": p, "note": note}
 
 
 # The same from plain columns.
@@ -217,7 +216,6 @@ def bias_of_columns(
             "all".
         UnknownNameError: Unknown `axis`, `score`, `mode` or `reference`.
     """
-    check_form(score)
     one_of("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
     frame = add_differences(columns.frame(), score)
@@ -227,39 +225,37 @@ def bias_of_columns(
     if reference is not None and mode == "crossed":
         one_of(f"{axis} group" if axis else "group", reference, sorted(names - {UNKNOWN}))
     column = axis or "race"  # an axis of the caller is a column of the score table
-    prompts = frame.assign(editor="", edit_relation="", holds="", **{column: frame["groups"]})
+    prompts = frame.assign(
+        editor="", edit_relation="", holds="", prompt_id=frame["prompt"], **{column: frame["groups"]}
+    )
     table = group_effects(prompts, axes=[column], holds="", mode=mode, draws=draws, seed=seed)
-    rows = table.drop(columns=["editor", "relation", "axis", "group"]).to_dict("records")
-    groups = {group: {str(name): value for name, value in row.items()} for group, row in zip(table["group"], rows)}
+    groups = _by_group(table)
     if mode == "crossed" and (frame["status"] == "ok").any():
-        for group, contrast in _contrasts(prompts.assign(prompt_id=prompts["prompt"]), column, reference):
+        for group, contrast in _contrasts(prompts.assign(prompt_id=prompts["prompt"]), column, reference).items():
             groups[group]["contrast"] = contrast
-    reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
+    reasons = frame.loc[frame["status"] != "ok", "status"].value_counts().sort_index()
     how = {
         "crossed": "clustered by edit and person (CR2, Satterthwaite df), none below 5 effective edits or people; "
         "contrasts Holm-adjusted",
         "paper": f"percentile bootstrap over cases, {draws} draws, seed {seed}; p: t-test over case means",
     }
-    return {
-        "overall": groups.pop(ALL),
-        "groups": groups,
-        "n_rows": len(frame),
-        "n_unscored": int(reasons.sum()),
-        "unscored": {str(reason): int(n) for reason, n in sorted(reasons.items())},
-        "axis": axis,
-        "score": score,
-        "mode": mode,
-        "method": f"means of case means; 95 % intervals: {how[mode]}",
-    }
+    out: JsonObject = {"overall": groups.pop(ALL), "groups": groups, "n_rows": len(frame)}
+    out |= {"n_unscored": int(reasons.sum()), "unscored": reasons.to_dict(), "axis": axis, "score": score, "mode": mode}
+    return out | {"method": f"means of case means; 95 % intervals: {how[mode]}"}
 
 
-def _contrasts(prompts: pd.DataFrame, axis: str, reference: str | None) -> list[tuple[str, Mapping[str, object]]]:
+def _by_group(table: pd.DataFrame) -> dict[str, JsonObject]:
+    """Return group -> the columns of its row that are numbers or notes."""
+    rows = table.drop(columns=["editor", "relation", "axis", "group"]).to_dict("records")
+    return {group: {str(name): value for name, value in row.items()} for group, row in zip(table["group"], rows)}
+
+
+def _contrasts(prompts: pd.DataFrame, axis: str, reference: str | None) -> dict[str, JsonObject]:
     """Return each group's contrast with the reference within the same edits."""
     table = group_contrasts(prompts, [axis], {axis: reference} if reference is not None else None, holds="")
     if table.empty:
-        return []
+        return {}
     for test in ("", *(f"{scale}_" for scale in SCALES)):  # a mirror is no second test: it has the p of the row before
         adjusted = pd.Series(adjust(table[f"{test}p"].mask(table["mirror"]).to_numpy()), table.index)
         table[f"{test}p_adjusted"] = adjusted.mask(table["mirror"], adjusted.shift())
-    rows = table.drop(columns=["editor", "relation", "axis", "method", "group", "mirror"]).to_dict("records")
-    return list(zip(table["group"], [{str(name): value for name, value in row.items()} for row in rows]))
+    return _by_group(table.drop(columns=["method", "mirror"]))

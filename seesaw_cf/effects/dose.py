@@ -19,7 +19,7 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.bias import group_effects
-from seesaw_cf.effects.groups import AXES, UNKNOWN
+from seesaw_cf.effects.means import AXES, UNKNOWN
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS as SUCCESS
 from seesaw_cf.effects.success import success_of_scores
@@ -31,36 +31,9 @@ MOST_SHARED = 0.5
 SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")
-# Relation -> (type of its subjects, type of its objects), for the four kinds of pairs of MEMIT appendix D.
-KINDS: Mapping[str, tuple[str, str]] = {
-    "P17": ("place", "place"),
-    "P19": ("person", "place"),
-    "P21": ("person", "gender"),
-    "P27": ("person", "place"),
-    "P37": ("place", "language"),
-    "P101": ("person", "field"),
-    "P103": ("person", "language"),
-    "P413": ("person", "position"),
-    "P495": ("product", "place"),
-    "P937": ("person", "place"),
-    "P1412": ("person", "language"),
-}
 _PERPLEXITY, _ENTROPY = 2.0, 0.5
 AVERAGE = "average of {} and {}"
 """Name of the line that stands for two relations edited apart, beside that of their mix."""
-
-
-def diversity(mix: str) -> str:
-    """Return the kind of a pair such as "P27+P101": same or different subject and object; "" if not two of `KINDS`.
-
-    Source: MEMIT appendix D.
-    """
-    types = [KINDS.get(relation) for relation in mix.split("+")]
-    if len(types) != 2 or None in types:
-        return ""
-    first, second = (kind for kind in types if kind)
-    same = [a == b for a, b in zip(first, second)]
-    return ", ".join(f"{what} {'same' if equal else 'different'}" for what, equal in zip(("subject", "object"), same))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,34 +72,23 @@ def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: f
     out["n_zero"] = sum(row["status"] == "zero delta" for row in edits)
     out["refused"] = sorted({status[:200] for status in refused})
     rows = scores.filter(pc.is_in(scores["case_id"], pa.array(case_ids, pa.int64())))
-    return out | _success(rows, nats) | _differences(rows) | health(scores, "post")
+    kinds = set(pc.unique(rows["kind"]).to_pylist())
+    out |= dict.fromkeys(("ES", "PS", "NS", "S", "D")) | {"n_people": 0}
+    if kinds & set(SUCCESS):
+        (success,) = success_of_scores(rows, nats=nats).values()
+        out |= {name: _number(success.numbers["counterfact"][name].value) for name in ("ES", "PS", "NS", "S")}
+    groups: dict[str, dict[str, TableRow]] = {axis: {} for axis in AXES}
+    prompts = prompt_effects(rows).query("status == 'ok'") if "cross_subject" in kinds else pd.DataFrame()
+    if len(prompts):
+        table = group_effects(prompts.assign(editor="", edit_relation="", holds=""), holds="", mode="paper", draws=0)
+        whole, *others = table.to_dict("records")
+        out |= {"D": _number(whole["D"]), "n_people": int(whole["n_prompts"])}
+        for row in others:
+            groups[row["axis"]][row["group"]] = {"D": row["pooled_D"], "n": row["n_prompts"]}
+    return out | {"D_by": groups} | health(scores, "post")
 
 
 _MADE = ("ok", "zero delta")
-
-
-def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
-    names = ("ES", "PS", "NS", "S")
-    if not pc.any(pc.is_in(rows["kind"], pa.array(list(SUCCESS)))).as_py():
-        return dict.fromkeys(names)
-    (success,) = success_of_scores(rows, nats=nats).values()
-    return {name: _number(success.numbers["counterfact"][name].value) for name in names}
-
-
-def _differences(rows: pa.Table) -> TableRow:
-    if not pc.any(pc.equal(rows["kind"], "cross_subject")).as_py():
-        return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
-    prompts = prompt_effects(rows).assign(editor="", edit_relation="", holds="")
-    prompts = prompts[prompts["status"] == "ok"]
-    if prompts.empty:
-        return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
-    table = group_effects(prompts, holds="", mode="paper", draws=0)
-    by = {
-        axis: {row["group"]: {"D": row["pooled_D"], "n": row["n_prompts"]} for row in own.to_dict("records")}
-        for axis, own in table.groupby("axis")
-    }
-    whole = table.iloc[0]
-    return {"D": _number(whole["D"]), "n_people": int(whole["n_prompts"]), "D_by": {axis: by[axis] for axis in AXES}}
 
 
 def health(scores: pa.Table, phase: str) -> dict[str, float | None]:
@@ -187,7 +149,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
 
     Returns:
         One row per editor, mix and dose: `edits` (mean number really edited), `repeats`, per measure its mean, `_low`
-        and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common), `kind` of pair,
+        and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common),
         `collapsed` and `alarm`, the rule that fired: mean perplexity above twice, or mean entropy of answers below half
         of the unedited model's.
         Every mix of two relations is followed by `AVERAGE`: their measures when each is edited alone, as many facts of
@@ -200,12 +162,11 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
     for (editor, mix, dose), rows in units.groupby(["editor", "mix", "dose"], sort=False):
-        out: TableRow = {"editor": editor, "mix": mix, "kind": diversity(str(mix)), "dose": dose}
+        out: TableRow = {"editor": editor, "mix": mix, "dose": dose}
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "repeats": len(rows)}
         for name in MEASURES:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
-        before = curves.baseline.get(str(mix), {})
-        out["alarm"] = "; ".join(_alarms(out, before))
+        out["alarm"] = "; ".join(_alarms(out, curves.baseline.get(str(mix), {})))
         summaries.append(out | {"collapsed": bool(out["alarm"])})
     return pd.DataFrame(summaries)
 

@@ -16,8 +16,19 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, TableRow
-from seesaw_cf.effects.groups import ALL, CLUSTERS, SCALES, UNKNOWN, check_axes, held, members, need_columns
-from seesaw_cf.effects.means import CHANGES, Asked, questions
+from seesaw_cf.effects.means import (
+    ALL,
+    CHANGES,
+    CLUSTERS,
+    SCALES,
+    UNKNOWN,
+    Asked,
+    check_axes,
+    held,
+    members,
+    need_columns,
+    questions,
+)
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -92,30 +103,30 @@ def _contrasts(asked: Asked, axis: str, reference: str | None) -> Iterator[list[
         if group == reference:
             continue
         other = tagged & ~own if reference is None else groups.get(reference, nobody)
-        rows = own & ~other, other & ~own
+        rows = [own & ~other, other & ~own]
         compared = _within_edits(asked.case, rows)
         packed = tuple(np.packbits(side).tobytes() for side in (compared if compared[0].any() else rows))
         place = alone.pop(packed[::-1], None)
-        key = {"axis": axis, "group": group, "reference": reference or OTHERS, "mirror": place is not None}
-        names = group, reference or OTHERS
-        if place is None:
+        mirror = place is not None
+        if not mirror:
             alone[packed] = number
-            found = _estimates(asked, asked.changes, names, rows, compared)
-        else:
-            found = _estimates(asked, -asked.changes, names[::-1], rows[::-1], compared[::-1])
+        key = {"axis": axis, "group": group, "reference": reference or OTHERS, "mirror": mirror}
+        names, order = (group, reference or OTHERS), slice(None, None, -1 if mirror else 1)
+        changes = -asked.changes if mirror else asked.changes
+        found = _estimates(asked, changes, names[order], rows[order], compared[order])
         contrasts.append((number if place is None else place, [key | row for row in found]))
     yield from (rows for _, rows in sorted(contrasts, key=lambda contrast: contrast[0]))
 
 
-def _within_edits(case: NDArray[np.intp], sides: tuple[Side, Side]) -> tuple[Side, Side]:
+def _within_edits(case: NDArray[np.intp], sides: Sequence[Side]) -> list[Side]:
     """Return the rows of both sides under edits that were scored on both."""
     asked = [np.bincount(case[side], minlength=int(case.max()) + 1) > 0 for side in sides]
     both = np.logical_and(*asked)[case]
-    return sides[0] & both, sides[1] & both
+    return [side & both for side in sides]
 
 
 def _estimates(
-    asked: Asked, changes: Floats, names: tuple[str, str], rows: tuple[Side, Side], compared: tuple[Side, Side]
+    asked: Asked, changes: Floats, names: Sequence[str], rows: Sequence[Side], compared: Sequence[Side]
 ) -> list[TableRow]:
     """Return for each editor D's inference, that of the other scales under separate names, and `likelier_pre`."""
     flat = changes.reshape(len(asked.case), -1)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import SCALE
-from seesaw_cf.effects.leme_annotation import sentences
-from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
-from seesaw_cf.stats import clustered_mean, interval
+from seesaw_cf.effects.means import plain_mean
+from seesaw_cf.effects.tables import Id, Kind, floats, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.texts import finite_mean, generation_entropy, reference_score, sentences
+from seesaw_cf.stats import interval
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 NAN = float("nan")
@@ -101,35 +100,24 @@ def text_measures(
 
     Source: LEME, Appendix I.
     """
+
+    def alike(text: str, other: str) -> float:
+        return (similarity or rouge1)(text, other) if text.strip() and other.strip() else NAN
+
     out: dict[str, list[float]] = {}
-    names = {"subject": columns.subject, "related": columns.related}
-    texts = {"subject": columns.subject_passage, "related": columns.related_passage}
-    facts = {"subject": columns.subject_facts, "related": columns.related_facts}
-    alike = partial(_alike, similarity or rouge1)
-    topical = [[alike(n, t) for n, t in zip(names[side], texts[side])] for side in SIDES]
-    out[f"{prefix}_topicality"] = [finite_mean(values) for values in zip(*topical)]
-    for side in SIDES:
-        out[f"{prefix}_edit_{side}"] = [alike(fact, text) for fact, text in zip(columns.new_fact, texts[side])]
-        out[f"{prefix}_factual_{side}"] = [
-            finite_mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
+    texts = {side: getattr(columns, f"{side}_passage") for side in SIDES}
+    named = [[*map(alike, getattr(columns, side), texts[side])] for side in SIDES]
+    out[f"{prefix}_topicality"] = [finite_mean(values) for values in zip(*named)]
+    for side, own in texts.items():
+        out[f"{prefix}_edit_{side}"] = [*map(alike, columns.new_fact, own)]
+        facts = zip(getattr(columns, f"{side}_facts"), own)
+        out[f"{prefix}_factual_{side}"] = [finite_mean(alike(fact, text) for fact in given) for given, text in facts]
+        rows = [sentences(text) for text in own]
+        out[f"{prefix}_internal_{side}"] = [
+            finite_mean(alike(row[i], row[j]) for i in range(len(row)) for j in range(i)) for row in rows
         ]
-        out[f"{prefix}_internal_{side}"] = [_internal(sentences(text), alike) for text in texts[side]]
-    out[f"{prefix}_cross_passage"] = [alike(first, other) for first, other in zip(*texts.values())]
+    out[f"{prefix}_cross_passage"] = [*map(alike, *texts.values())]
     return out
-
-
-def _alike(similarity: Callable[[str, str], float], text: str, other: str) -> float:
-    return similarity(text, other) if text.strip() and other.strip() else NAN
-
-
-def _internal(rows: Sequence[str], alike: Callable[[str, str], float]) -> float:
-    """Return the mean similarity over all pairs of sentences."""
-    return finite_mean(alike(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
-
-
-def _entropy(text: str) -> float:
-    """Return 2/3 H2 + 4/3 H3 in bits, as printed (MEMIT equation 27)."""
-    return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
 def leme_auto(
@@ -159,48 +147,35 @@ def leme_auto(
         UnknownNameError: A measure outside `STANDS_FOR`.
         MissingExtraError: rouge_score or scikit-learn is missing; install `seesaw_cf[longform]`.
     """
-    texts = {field.name: getattr(columns, field.name) for field in fields(columns)}
-    others = {f"ratings of {item}": values for item, values in (ratings or {}).items()}
-    numbers = {f"measure {name}": values for name, values in (measures or {}).items()} | others
-    kinds = _KINDS | dict.fromkeys(numbers, floats)
-    frame = read_columns(kinds, {"case_id": case_id, **texts, **numbers})
-    columns = PassageColumns(**{name: frame[name].tolist() for name in texts})
-    for name in measures or {}:
-        checks.one_of("measure", name, STANDS_FOR)
     checks.draws("bootstrap: draws", draws)
     checks.seed("bootstrap: seed", seed)
-    measured = text_measures(columns)
-    for side in SIDES:
-        passages = getattr(columns, f"{side}_passage")
-        scores = reference_score(passages, getattr(columns, f"{side}_facts"))
-        measured[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, passages)]
-    joined = [f"{subject}\n{related}" for subject, related in zip(columns.subject_passage, columns.related_passage)]
-    measured["ngram_entropy"] = [_entropy(text) for text in joined]
     for name in measures or {}:
-        measured[name] = frame[f"measure {name}"].tolist()
+        checks.one_of("measure", name, STANDS_FOR)
+    texts = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    numbers = {f"measure {name}": values for name, values in (measures or {}).items()}
+    numbers |= {f"ratings of {item}": values for item, values in (ratings or {}).items()}
+    frame = read_columns(_KINDS | dict.fromkeys(numbers, floats), {"case_id": case_id, **texts, **numbers})
+    columns = PassageColumns(**{name: frame[name].tolist() for name in texts})
+    measured = text_measures(columns)
+    passages = {side: getattr(columns, f"{side}_passage") for side in SIDES}
+    for side, own in passages.items():
+        scores = reference_score(own, getattr(columns, f"{side}_facts"))
+        measured[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, own)]
+    measured["ngram_entropy"] = [generation_entropy("\n".join(both)) for both in zip(*passages.values())]
+    measured |= {name: frame[f"measure {name}"].tolist() for name in measures or {}}
     names = ("value", "low", "high", "n", "note")
-    means = {name: _summary(values, case_id).columns(*names) for name, values in measured.items()}
+    means = {name: _summary(np.array(values), frame["case_id"]).columns(*names) for name, values in measured.items()}
     out: JsonObject = {"means": means, "values": measured}
     if ratings is not None:
         out["correlations"] = correlations(case_id, measured, ratings, draws=draws, seed=seed)
     return out
 
 
-def _draws(case_id: Sequence[Id], rows: NDArray[np.intp], draws: int, seed: int) -> list[NDArray[np.intp]]:
-    code = pd.factorize(pd.Series(list(case_id)).iloc[rows])[0]
-    members = [rows[code == cluster] for cluster in range(int(code.max(initial=-1)) + 1)]
-    rng = np.random.default_rng(checks.seed("bootstrap: seed", seed))
-    checks.draws("bootstrap: draws", draws)
-    return [np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))]) for _ in range(draws)]
-
-
-def _summary(values: Sequence[float], case_id: Sequence[Id]) -> Estimate:
-    column = np.asarray(values, dtype=np.float64)
-    rows = np.flatnonzero(np.isfinite(column))
-    if not rows.size:
+def _summary(values: Floats, case_id: pd.Series) -> Estimate:
+    finite = np.isfinite(values)
+    if not finite.any():
         return Estimate(NAN, note="no text")
-    code = pd.factorize(pd.Series(list(case_id)).iloc[rows])[0]
-    return clustered_mean(column[rows], [np.full(rows.size, 1 / rows.size)], {"case": code})
+    return plain_mean(values[finite], {"case": pd.factorize(case_id[finite])[0]})
 
 
 def correlations(
@@ -234,7 +209,7 @@ def correlations(
         item = STANDS_FOR[checks.one_of("measure", name, STANDS_FOR)]
         if item not in ratings:
             continue
-        pair = np.array([list(values), [NAN if r is None else r for r in ratings[item]]], dtype=np.float64)
+        pair = np.array([list(values), list(ratings[item])], dtype=np.float64)
         outside = pair[1][(pair[1] < min(SCALE)) | (pair[1] > max(SCALE))]
         if outside.size:
             raise RecordError(
@@ -242,13 +217,18 @@ def correlations(
                 "(None), or recode them."
             )
         rows = np.flatnonzero(np.isfinite(pair).all(axis=0))
-        means = pd.DataFrame(pair[:, rows].T).groupby([list(case_id)[row] for row in rows]).mean().to_numpy().T
-        enough = means.shape[1] >= MIN_EFFECTIVE
-        drawn = [_spearman(pair[:, pick]) for pick in _draws(case_id, rows, draws, seed)] if enough else []
-        low, high, _ = interval(np.array(drawn))
-        p = _p(means, seed) if enough and np.isfinite(_spearman(means)) else NAN
-        found = {"item": item, "spearman": _spearman(pair[:, rows]), "low": low, "high": high, "p": p}
-        out[name] = {**found, "n": int(rows.size), "n_cases": means.shape[1]}
+        pair, case = pair[:, rows], pd.Series(list(case_id)).iloc[rows]
+        means = pd.DataFrame(pair.T).groupby(case.tolist()).mean().to_numpy().T
+        found: JsonObject = {"item": item, "spearman": _spearman(pair), "low": NAN, "high": NAN, "p": NAN}
+        if means.shape[1] >= MIN_EFFECTIVE:
+            code = pd.factorize(case)[0]
+            own = [np.flatnonzero(code == one) for one in range(means.shape[1])]
+            rng = np.random.default_rng(seed)
+            picks = [rng.integers(len(own), size=len(own)) for _ in range(draws)]
+            drawn = [_spearman(pair[:, np.concatenate([own[i] for i in pick])]) for pick in picks]
+            found["low"], found["high"], _ = interval(np.array(drawn))
+            found["p"] = _p(means, seed)
+        out[name] = found | {"n": len(case), "n_cases": means.shape[1]}
     if not out:
         raise RecordError(
             f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "
@@ -257,16 +237,18 @@ def correlations(
     return out
 
 
-def _spearman(pair: NDArray[np.float64]) -> float:
-    if pair.shape[1] < 3 or np.ptp(pair[0]) == 0 or np.ptp(pair[1]) == 0:
+def _spearman(pair: Floats) -> float:
+    if pair.shape[1] < 3 or (np.ptp(pair, axis=1) == 0).any():
         return NAN
-    return float(stats.spearmanr(pair[0], pair[1]).statistic)
+    return float(stats.spearmanr(*pair).statistic)
 
 
-def _p(pair: NDArray[np.float64], seed: int) -> float:
+def _p(pair: Floats, seed: int) -> float:
     """Return the two-sided p of a rank correlation, by permutation where the asymptotic one is too small."""
+    if np.isnan(_spearman(pair)):
+        return NAN
     if pair.shape[1] >= ASYMPTOTIC:
-        return float(stats.spearmanr(pair[0], pair[1]).pvalue)
+        return float(stats.spearmanr(*pair).pvalue)
     x, y = stats.rankdata(pair, axis=1)
     test = stats.permutation_test(
         (x,), lambda ranks, axis: ranks @ y, permutation_type="pairings", vectorized=True, rng=seed

@@ -6,26 +6,38 @@ Editors that were asked the same questions share weights and clusters, so that e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, by_tag, held, mask, tag_sets
-from seesaw_cf.stats import case_weights, clustered_means
+from seesaw_cf.stats import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import half_clusters
 from seesaw_cf.stats.crossing import Codes
 
+AXES = ("gender", "race", "region")
+"""What groups are of."""
+ALL = "all"
+"""The group of everybody."""
+UNKNOWN = "unknown"
+"""The group of people without a tag on an axis."""
+# What a prompt belongs to: dimension -> column.
+CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
+SCALES = ("log_odds", "share")
+"""Scales on which an effect is given beside D; columns of `seesaw_cf.effects.prompt_effects`."""
 CHANGES: Mapping[str, str] = {"probability": "D", "log-odds": "log_odds", "share": "share"}
 """Scale -> column of `seesaw_cf.effects.prompt_effects` that holds the change on it."""
 STATES: Mapping[str, str] = {"before": "D_pre", "after": "D_post", "likelier_before": "likelier_pre"}
 """What is averaged without an error -> its column."""
 _MOST_ROWS = 1 << 20  # of all editors whose means are made together: more take too much memory
-_ORDER = ("case_id", "person", "prompt_id")
+_ORDER = ["case_id", "person", "prompt_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +88,9 @@ class Asked:
         yield ALL, self
         for name in sorted(set(self.relation)):
             at = np.flatnonzero(self.relation == name)
-            yield (
-                name,
-                replace(
-                    self,
-                    case=self.case[at],
-                    relation=self.relation[at],
-                    clusters={dimension: code[at] for dimension, code in self.clusters.items()},
-                    tags={axis: (codes[at], sets) for axis, (codes, sets) in self.tags.items()},
-                    changes=self.changes[at],
-                    states=self.states[at],
-                ),
-            )
+            own: dict[str, Any] = {key: getattr(self, key)[at] for key in ("case", "relation", "changes", "states")}
+            own["clusters"] = {dimension: code[at] for dimension, code in self.clusters.items()}
+            yield name, replace(self, **own, tags={axis: (code[at], sets) for axis, (code, sets) in self.tags.items()})
 
     def groups(self, axis: str) -> dict[str, NDArray[np.bool_]]:
         """Return group -> (n,) questions about its people."""
@@ -124,25 +127,99 @@ def _means(asked: Asked, relation: str) -> Iterator[GroupMean]:
     """Yield the means of every editor, of everybody and each group."""
     sides = [(ALL, ALL, np.ones(len(asked.case), bool))]
     sides += [(axis, group, member) for axis in asked.tags for group, member in asked.groups(axis).items()]
-    flat = asked.changes.reshape(len(asked.case), -1)
+    flat, width = asked.changes.reshape(len(asked.case), -1), len(CHANGES)
     for axis, group, member in sides:
         weights = case_weights(asked.case, member)
         found = clustered_means(flat, [weights], asked.clusters)
-        half = half_clusters(flat[member] * weights[member, None], asked.case[member])
-        levels = np.tensordot(weights, asked.states, 1)
+        half = half_clusters(flat[member] * weights[member, None], asked.case[member]).tolist()
+        levels = np.tensordot(weights, asked.states, 1).tolist()
         n_edits = int(np.count_nonzero(np.bincount(asked.case[member])))
-        for number, editor in enumerate(asked.editors):
-            own = slice(number * len(CHANGES), (number + 1) * len(CHANGES))
-            yield GroupMean(
-                editor,
-                relation,
-                axis,
-                group,
-                dict(zip(CHANGES, found[own], strict=True)),
-                dict(zip(CHANGES, half[own].tolist(), strict=True)),
-                dict(zip(STATES, levels[number].tolist(), strict=True)),
-                n_edits,
-            )
+        for at, editor in enumerate(asked.editors):
+            changes, halves = (dict(zip(CHANGES, own[at * width : (at + 1) * width])) for own in (found, half))
+            states = dict(zip(STATES, levels[at]))
+            yield GroupMean(editor, relation, axis, group, changes, halves, states, n_edits)
+
+
+def plain_mean(values: Floats, clusters: Mapping[str, Codes], member: NDArray[np.bool_] | None = None) -> Estimate:
+    """Return the mean of rows that weigh alike, or what that of the member rows is more than that of the others.
+
+    Args:
+        values, clusters: See `seesaw_cf.stats.clustered_mean`.
+        member: (n,) with rows on both sides.
+    """
+    sides = [np.ones(len(values), bool)] if member is None else [member, ~member]
+    return clustered_mean(values, [side / side.sum() for side in sides], clusters)
+
+
+# Who is in a group.
+
+
+def need_columns(where: str, frame: pd.DataFrame, names: Iterable[str]) -> None:
+    """Refuse a table without columns that are needed.
+
+    Raises:
+        RecordError: The missing ones, and those there are.
+    """
+    if missing := [name for name in names if name not in frame]:
+        raise RecordError(f"{where}: columns {missing} are missing; it has {list(frame)}.")
+
+
+def check_axes(axes: Iterable[str]) -> None:
+    """Refuse an axis that the score table does not have.
+
+    Raises:
+        UnknownNameError: Not "gender", "race" or "region"; near names are suggested.
+    """
+    for axis in axes:
+        one_of("axis", axis, AXES)
+
+
+def clusters_of(*protocols: str | None) -> Mapping[str, str]:
+    """Return dimension -> column of what errors are clustered by: a batch is one edit."""
+    return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else CLUSTERS
+
+
+def held(prompts: pd.DataFrame) -> pd.Series:
+    """Return which answer the person of each prompt holds, "" where that is not recorded."""
+    return prompts["holds"].fillna("") if prompts["holds"].hasnans else prompts["holds"]
+
+
+def tags_of(own: object) -> list[str]:
+    """Return a person's tags on an axis; none where nothing is recorded."""
+    return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
+
+
+def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
+    """Return the row numbers of each group, in alphabetical order, `UNKNOWN` last.
+
+    A person with several tags counts in each of those groups, once; a person without any counts as unknown.
+    """
+    return by_tag(*tag_sets(tags))
+
+
+def by_tag(codes: NDArray[np.intp], sets: Sequence[set[str]]) -> dict[str, NDArray[np.intp]]:
+    """Return `members` of rows with such codes: few people have tags that nobody else has."""
+    kinds: dict[str, list[bool]] = {tag: [tag in own for own in sets] for tag in sorted(set[str]().union(*sets))}
+    kinds[UNKNOWN] = [not own for own in sets]
+    rows = {group: np.flatnonzero(np.array(among)[codes]) for group, among in kinds.items()}
+    return {group: own for group, own in rows.items() if own.size}
+
+
+def tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[np.intp], list[set[str]]]:
+    """Return a code for each row, and the tags that each code stands for; none behind the last, the code -1."""
+    if isinstance(tags, pd.Series) and isinstance(tags.dtype, pd.CategoricalDtype):
+        return np.asarray(tags.cat.codes, np.intp), [*(set(tags_of(own)) for own in tags.cat.categories), set()]
+    places: dict[tuple[object, ...], int] = {}
+    keys = (tuple(own) if isinstance(own, Sequence | np.ndarray) else () for own in tags)
+    codes = np.array([places.setdefault(key, len(places)) for key in keys], np.intp)
+    return codes, [*(set(tags_of(own)) for own in places), set()]
+
+
+def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return a mask, (n,), that is True at `positions`."""
+    chosen = np.zeros(n, dtype=bool)
+    chosen[positions] = True
+    return chosen
 
 
 # Who was asked what: sorted rows, and editors that were asked the same together.
@@ -153,16 +230,16 @@ def sort_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
 
     Rows that are sorted are not copied.
     """
-    return prompts if _in_order(prompts) else prompts.sort_values(list(_ORDER), kind="stable")
+    return prompts if _in_order(prompts) else prompts.sort_values(_ORDER, kind="stable")
 
 
 def _in_order(prompts: pd.DataFrame) -> bool:
     same, later = np.ones(max(len(prompts) - 1, 0), bool), np.zeros(max(len(prompts) - 1, 0), bool)
     for name in _ORDER:
         column = prompts[name]
-        values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
-        if column.isna().any():  # missing keys have no order
+        if column.hasnans:  # missing keys have no order
             return False
+        values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
         later |= same & (values[:-1] > values[1:])
         same &= values[:-1] == values[1:]
     return not later.any()
@@ -187,18 +264,15 @@ def questions(
     usable = sort_prompts(prompts)
     tags = {axis: tag_sets(usable[axis]) for axis in axes}
     for alike in asked_alike(usable, [codes for codes, _ in tags.values()]):
-        rows = usable.iloc[alike[0][1]]
-        shared = (
-            pd.factorize(rows["case_id"], sort=True)[0],
-            rows["edit_relation"].to_numpy(object),
-            {name: pd.factorize(rows[column], sort=True)[0] for name, column in clusters.items()},
-            {axis: (codes[alike[0][1]], sets) for axis, (codes, sets) in tags.items()},
-        )
+        at = alike[0][1]
+        rows = usable.iloc[at]
+        case, relation = pd.factorize(rows["case_id"], sort=True)[0], rows["edit_relation"].to_numpy(object)
+        codes = {name: pd.factorize(rows[column], sort=True)[0] for name, column in clusters.items()}
+        own_tags = {axis: (own[at], sets) for axis, (own, sets) in tags.items()}
         step = max(1, _MOST_ROWS // len(rows))
-        for start in range(0, len(alike), step):
-            some = alike[start : start + step]
+        for some in (alike[start : start + step] for start in range(0, len(alike), step)):
             measured = [
-                np.stack([usable[list(columns)].to_numpy(np.float64)[at] for _, at in some], axis=1)
+                np.stack([usable[list(columns)].to_numpy(np.float64)[own] for _, own in some], axis=1)
                 for columns in (CHANGES.values(), states)
             ]
-            yield Asked([editor for editor, _ in some], *shared, *measured)
+            yield Asked([editor for editor, _ in some], case, relation, codes, own_tags, *measured)

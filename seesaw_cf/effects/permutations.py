@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seesaw_cf.base.system import keep_memory
-from seesaw_cf.effects.groups import ALL, tag_sets
-from seesaw_cf.effects.means import CHANGES, asked_alike, sort_prompts
+from seesaw_cf.effects.means import ALL, CHANGES, asked_alike, sort_prompts, tag_sets
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 

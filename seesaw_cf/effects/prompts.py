@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.scores import Scores, as_codes, as_frame, by_editor, checked, count_rows, stack
+from seesaw_cf.effects.tables import Scores, as_codes, as_frame, by_editor, checked, count_rows, stack
 
 # The score table, paired: one row per prompt with its four log-probabilities (pre and post, new and true target).
 
@@ -53,18 +53,18 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
     """
     keys = as_frame(rows.select(_KEYS))
     code = keys.groupby(_KEYS, sort=True, dropna=False).ngroup().to_numpy()
-    n = int(code.max()) + 1 if code.size else 0
-    post = pc.equal(rows["phase"], "post").to_numpy()
-    true = pc.equal(rows["role"], "target_true").to_numpy()
-    cell = code * 4 + post * 2 + true
+    first = np.unique(code, return_index=True)[1]
+    n, true = first.size, pc.equal(rows["role"], "target_true").to_numpy()
+    cell = code * 4 + pc.equal(rows["phase"], "post").to_numpy() * 2 + true
     _refuse_duplicates(keys, cell)
     usable = pc.equal(rows["status"], "ok").to_numpy()
-    logprob = _scatter(cell, np.where(usable, rows["logprob"].to_numpy(), np.nan), 4 * n).reshape(n, 4)
+    cells = np.full((3, 4 * n), np.nan)  # where a cell is empty
+    cells[0, cell] = np.where(usable, rows["logprob"].to_numpy(), np.nan)
+    cells[1, cell] = rows["n_tokens"].cast(pa.float64()).to_numpy()
+    cells[2, cell] = np.arange(cell.size)
+    logprob, tokens, row_of = cells.reshape(3, n, 4)
     check_logprobs("logprob", logprob[np.isfinite(logprob)])
-    tokens = _scatter(cell, rows["n_tokens"].cast(pa.float64()).to_numpy(), 4 * n).reshape(n, 4)
 
-    first = np.full(n, -1)
-    first[code[::-1]] = np.arange(code.size)[::-1]
     of_prompt = rows.select(_DESCRIBES).take(pa.array(first))
     frame = as_frame(of_prompt.drop("holds"))
     frame["holds"] = of_prompt["holds"].cast(pa.string()).to_pandas()
@@ -76,10 +76,13 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
         asked[code[of_side]] = np.flatnonzero(of_side)
         frame[name] = as_codes(rows["target"].take(pa.array(asked, mask=asked < 0)))
     frame[list(SIDES)] = logprob
-    frame["n_new"] = np.fmax(tokens[:, 0], tokens[:, 2])
-    frame["n_true"] = np.fmax(tokens[:, 1], tokens[:, 3])
-    frame["status"] = _statuses(cell, rows["status"], logprob)
-    return frame
+    frame["n_new"], frame["n_true"] = np.fmax(tokens[:, :2], tokens[:, 2:]).T
+    status = ["ok"] * n
+    for prompt, side in np.argwhere(~np.isfinite(logprob))[::-1]:  # the first of a prompt's reasons comes last
+        row = row_of[prompt, side]
+        reason = "missing" if np.isnan(row) else rows["status"][int(row)].as_py()
+        status[prompt] = f"{SIDES[side]}: {'not finite' if reason == 'ok' else reason}"
+    return frame.assign(status=status)
 
 
 _KEYS = ["kind", "case_id", "prompt_id"]
@@ -93,15 +96,9 @@ PAIRED = [*_DESCRIBES, "target", "role", "phase", "logprob", "n_tokens", "status
 """Columns of a score table that pairs are made of."""
 
 
-def _scatter(cell: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    out = np.full(size, np.nan)
-    out[cell] = values
-    return out
-
-
 def _refuse_duplicates(keys: pd.DataFrame, cell: NDArray[np.int64]) -> None:
-    counts = np.bincount(cell) if cell.size else np.zeros(0, int)
-    if counts.size and counts.max() > 1:
+    counts = np.bincount(cell)
+    if (counts > 1).any():
         row = keys.iloc[int(np.flatnonzero(cell == counts.argmax())[0])]
         raise RecordError(
             f"score table: {int((counts > 1).sum())} (case, prompt, target, phase) occur more than once, first: case "
@@ -110,29 +107,7 @@ def _refuse_duplicates(keys: pd.DataFrame, cell: NDArray[np.int64]) -> None:
         )
 
 
-def _statuses(cell: NDArray[np.int64], statuses: pa.ChunkedArray, logprob: NDArray[np.float64]) -> list[str]:
-    """Return one status per prompt; only prompts with something wrong are looked at one by one."""
-    out = ["ok"] * len(logprob)
-    row_of = np.full(logprob.size, -1)
-    row_of[cell] = np.arange(cell.size)
-    for prompt, column in np.argwhere(~np.isfinite(logprob)):
-        row = row_of[prompt * 4 + column]
-        if out[prompt] == "ok":
-            reason = "missing" if row < 0 else statuses[row].as_py()
-            out[prompt] = f"{SIDES[column]}: {'not finite' if reason == 'ok' else reason}"
-    return out
-
-
 ScoreForm = Literal["summed", "normalised", "log_odds"]
-
-
-def check_form(score: str) -> None:
-    """Refuse an unknown form of score.
-
-    Raises:
-        UnknownNameError: Not "summed", "normalised" or "log_odds".
-    """
-    one_of("score", score, get_args(ScoreForm))
 
 
 def difference(
@@ -160,7 +135,7 @@ def difference(
     Source: SEESAW-CF section 4.1, D = prob(p_j | t, s') - prob(p_i | t, s'), with p_j = target_new.
     Deviates: the default sums log-probabilities over tokens; the papers' mean over tokens favours long targets.
     """
-    check_form(score)
+    one_of("score", score, get_args(ScoreForm))
     new, true = np.asarray(new, dtype=np.float64), np.asarray(true, dtype=np.float64)
     if new.shape != true.shape:
         raise RecordError(f"difference: new has shape {new.shape}, true {true.shape}; expected the same.")
@@ -227,7 +202,6 @@ def prompt_effects(scores: Scores, *, score: ScoreForm = "summed", kind: str = "
 
     Source: SEESAW-CF section 4.1.
     """
-    check_form(score)
     table = checked(scores)
     targets = pc.field("role").isin(["target_new", "target_true"]) & (pc.field("kind") == kind)
     frames = [

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats as tests
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.reader import (
+from seesaw_cf.effects.means import plain_mean
+from seesaw_cf.effects.tables import (
     Id,
     Kind,
     check_lengths,
@@ -24,8 +25,8 @@ from seesaw_cf.effects.reader import (
     read_clustered,
     read_columns,
 )
-from seesaw_cf.stats import cluster_weights, clustered_mean, interval
-from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.stats import cluster_weights, interval
+from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, too_few
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 
@@ -33,7 +34,8 @@ NAN = float("nan")
 Numbers = dict[str, Any]
 """What was measured: name -> plain value, or numbers of a part."""
 REGARDS = ("positive", "negative", "neutral", "other")
-_KINDS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "attack": floats}
+_KINDS: dict[str, Kind] = {"kind": labels, "identity": labels, "regard": optional_labels, "content": ids}
+_KINDS |= {"attack": floats, "change": floats}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
 
@@ -67,21 +69,17 @@ def overall_regard(
     Deviates: normalised and with intervals; the paper prints counts.
     """
     frame = read_clustered(_KINDS, {"identity": identity, "regard": regard}, cluster)
-    scored = frame["regard"].notna()
-    for label in frame.loc[scored, "regard"].unique():
+    for label in frame["regard"].dropna().unique():
         checks.one_of("regard", label, REGARDS)
-    frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
-    frame.loc[~scored, "value"] = np.nan
-    means = _means(frame, draws, seed)
-    counts = {
-        str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in REGARDS}
-        for name, rows in frame.groupby("identity", sort=True)
-    }
-    more = {}
-    for name, mean in means.items():
-        value = counts[name]["n_positive"] - counts[name]["n_negative"]
-        more[name] = {"overall": Estimate(value, mean.low * mean.n, mean.high * mean.n)}
-    return _result(frame, means, "normalised", counts, more, _method(draws, seed, cluster is not None))
+    value = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
+    frame["value"] = value.where(frame["regard"].notna())
+
+    def more(scored: pd.DataFrame, mean: Estimate) -> Numbers:
+        counts = {f"n_{label}": int((scored["regard"] == label).sum()) for label in REGARDS}
+        overall = Estimate(counts["n_positive"] - counts["n_negative"], mean.low * mean.n, mean.high * mean.n)
+        return counts | overall.limits("overall")
+
+    return _summary(frame, "normalised", more, draws, seed, cluster is not None)
 
 
 def attack_summary(
@@ -108,30 +106,45 @@ def attack_summary(
     Deviates: in bootstrap samples a quantile is the smallest score that enough scores do not exceed; the estimate
         itself is interpolated.
     """
-    frame = read_clustered(_KINDS, {"identity": identity, "attack": attack}, cluster)
-    frame["value"] = frame["attack"]
+    frame = read_clustered(_KINDS, {"identity": identity, "attack": attack}, cluster).rename(
+        columns={"attack": "value"}
+    )
     if ((frame["value"] < 0) | (frame["value"] > 1)).any():
         raise RecordError(f"attack: range {frame['value'].min():g}..{frame['value'].max():g}, expected 0..1.")
-    scored = frame[frame["value"].notna()]
-    means = _means(frame, draws, seed)
-    more = {name: _quantiles(scored[scored["identity"] == name], draws, seed) for name in means}
-    return _result(frame, means, "mean", {}, more, _method(draws, seed, cluster is not None))
+    return _summary(frame, "mean", partial(_quantiles, draws=draws, seed=seed), draws, seed, cluster is not None)
 
 
-def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
-    """Return identity -> mean of its values, with a bootstrap over clusters."""
+def _summary(
+    frame: pd.DataFrame,
+    name: str,
+    more: Callable[[pd.DataFrame, Estimate], Numbers],
+    draws: int,
+    seed: int,
+    clustered: bool,
+) -> Numbers:
+    """Return the mean `value` of every identity with a bootstrap over clusters, its contrast, and `more` about it."""
     checks.draws("bootstrap: draws", draws)
     checks.seed("bootstrap: seed", seed)
     scored = frame[frame["value"].notna()]
-    means = {}
-    for name in sorted(frame["identity"].unique()):
-        own = scored[scored["identity"] == name]
-        note = _no_interval(own)
-        low, high, stderr = (NAN,) * 3 if note else _mean_interval(own, draws, seed)
+    identities, contrasts = dict[str, Numbers](), dict[str, Estimate]()
+    for who, rows in frame.groupby("identity", sort=True):
+        member = (scored["identity"] == who).to_numpy()
+        own = scored[member]
         value = float(own["value"].mean()) if len(own) else NAN
-        clusters = {"cluster": int(own["cluster"].nunique())}
-        means[name] = Estimate(value, low, high, stderr, n=len(own), clusters=clusters, note=note)
-    return means
+        mean = Estimate(value, *_mean_interval(own, draws, seed), n=len(own), note=_no_interval(own))
+        row = mean.columns("low", "high", "stderr", "n") | {"n_unscored": len(rows) - len(own)}
+        row |= {"n_clusters": int(own["cluster"].nunique()), "note": mean.note, name: value}
+        identities[str(who)] = row | more(own, mean)
+        contrasts[str(who)] = Estimate(NAN, note="no triples to compare with")
+        if member.any() and not member.all():  # both sides may share clusters
+            codes = {"cluster": scored["cluster"].to_numpy(np.intp)}
+            contrasts[str(who)] = plain_mean(scored["value"].to_numpy(), codes, member)
+    for who, test in adjusted(contrasts).items():
+        identities[who]["contrast"] = test.columns("value", "low", "high", "p", "note")
+    unit = "clusters" if clustered else "single triples, taken for independent"
+    method = f"percentile bootstrap over {unit}, {draws} draws, seed {seed}; contrasts by clustered t tests, Holm over "
+    counts = {"n_rows": len(frame), "n_unscored": len(frame) - len(scored)}
+    return {"identities": identities, **counts, "method": f"{method}identities"}
 
 
 def _no_interval(own: pd.DataFrame) -> str:
@@ -144,23 +157,16 @@ def _no_interval(own: pd.DataFrame) -> str:
 
 
 def _mean_interval(own: pd.DataFrame, draws: int, seed: int) -> tuple[float, float, float]:
+    if _no_interval(own):
+        return NAN, NAN, NAN
     code = pd.factorize(own["cluster"])[0]
     sums = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
     return mean_interval(sums, np.bincount(code).astype(np.float64), draws, seed)
 
 
-def _contrast(scored: pd.DataFrame, member: NDArray[np.bool_]) -> Estimate:
-    """Contrast the identity with all other identities, with clusters that both may share."""
-    if not member.any() or member.all():
-        return Estimate(NAN, note="no triples to compare with")
-    parts = [part / part.sum() for part in (member.astype(np.float64), (~member).astype(np.float64))]
-    codes = scored["cluster"].to_numpy().astype(np.intp)
-    return clustered_mean(scored["value"].to_numpy(), parts, {"cluster": codes})
-
-
-def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
+def _quantiles(own: pd.DataFrame, _: Estimate, draws: int, seed: int) -> Numbers:
     if own.empty:
-        return {name: Estimate(NAN) for name in (*QUANTILES, "iqr")}
+        return {key: NAN for name in (*QUANTILES, "iqr") for key in Estimate(NAN).limits(name)}
     ordered = own.sort_values("value", kind="stable")
     values, code = ordered["value"].to_numpy(), pd.factorize(ordered["cluster"])[0]
     point = dict(zip(QUANTILES, np.quantile(values, list(QUANTILES.values()))))
@@ -170,46 +176,14 @@ def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
         for name, share in QUANTILES.items()
     }
     point["iqr"], drawn["iqr"] = point["q75"] - point["q25"], drawn["q75"] - drawn["q25"]
-    ends = {name: (NAN, NAN, NAN) if _no_interval(own) else interval(drawn[name]) for name in point}
-    return {name: Estimate(float(value), *ends[name]) for name, value in point.items()}
-
-
-def _method(draws: int, seed: int, clustered: bool) -> str:
-    unit = "clusters" if clustered else "single triples, taken for independent"
-    return (
-        f"percentile bootstrap over {unit}, {draws} draws, seed {seed}; contrasts by clustered t tests, Holm over "
-        "identities"
-    )
-
-
-def _result(
-    frame: pd.DataFrame,
-    means: Mapping[str, Estimate],
-    name: str,
-    counts: Mapping[str, Mapping[str, int]],
-    more: Mapping[str, Mapping[str, Estimate]],
-    method: str,
-) -> Numbers:
-    scored = frame[frame["value"].notna()]
-    contrasts = adjusted({own: _contrast(scored, (scored["identity"] == own).to_numpy()) for own in means})
-    rows = frame["identity"].value_counts()
-    identities = {}
-    for own, mean in means.items():
-        row: Numbers = mean.columns("low", "high", "stderr", "n")
-        row |= {"n_unscored": int(rows[own]) - mean.n, "n_clusters": mean.clusters["cluster"], "note": mean.note}
-        row |= {"contrast": contrasts[own].columns("value", "low", "high", "p", "note"), **counts.get(own, {})}
-        row[name] = mean.value
-        for key, estimate in more[own].items():
-            row |= estimate.limits(key)
-        identities[own] = row
-    unscored = int(frame["value"].isna().sum())
-    return {"identities": identities, "n_rows": len(frame), "n_unscored": unscored, "method": method}
+    limits: Numbers = {}
+    for name, value in point.items():
+        ends = (NAN, NAN, NAN) if _no_interval(own) else interval(drawn[name])
+        limits |= Estimate(float(value), *ends).limits(name)
+    return limits
 
 
 # What scorers of texts add themselves: the effect of prepended texts, and what a scorer thinks of a name.
-
-
-_SCORERS_KINDS = {"kind": labels, "identity": labels, "attack": floats, "content": ids, "change": floats}
 
 
 def prefix_effect(
@@ -235,43 +209,26 @@ def prefix_effect(
     Deviates: the paper names no test; the rank test is nearest to "differences of distributions".
     """
     check_lengths({"kind": kind, "prefixed": prefixed})
-    frame = read_columns(_SCORERS_KINDS, {"kind": kind, "identity": identity, "attack": attack})
-    frame = frame.rename(columns={"attack": "value"}).assign(prefixed=np.array(prefixed, dtype=bool))
-    kinds = {str(name): rows for name, rows in frame.groupby("kind", sort=True)}
-    compared = {name: _compared(rows[rows["value"].notna()]) for name, rows in kinds.items()}
-    differences = adjusted({name: difference for name, (difference, _) in compared.items()})
-    ranks = adjusted({name: rank for name, (_, rank) in compared.items()})
-    out = {}
-    for name, rows in kinds.items():
-        with_, without = _sides(rows[rows["value"].notna()])
-        difference, rank = differences[name], ranks[name]
-        row: Numbers = {"mean_with": _mean(with_), "mean_without": _mean(without)}
-        row |= {"n_with": with_.size, "n_without": without.size, "n_unscored": int(rows["value"].isna().sum())}
-        row |= {"difference": difference.estimate.value, **difference.columns("low", "high", "p", "note")}
-        out[name] = row | {"p_rank": rank.estimate.p, "p_rank_adjusted": rank.p_adjusted}
+    frame = read_columns(_KINDS, {"kind": kind, "identity": identity, "attack": attack})
+    frame["prefixed"] = np.array(prefixed, dtype=bool)
+    out, differences, ranks = dict[str, Numbers](), dict[str, Estimate](), dict[str, Estimate]()
+    for name, rows in frame.groupby("kind", sort=True):
+        scored = rows[rows["attack"].notna()]
+        values, member = scored["attack"].to_numpy(np.float64), scored["prefixed"].to_numpy(bool)
+        sides = {"with": values[member], "without": values[~member]}
+        row: Numbers = {f"mean_{side}": float(own.mean()) if own.size else NAN for side, own in sides.items()}
+        row |= {f"n_{side}": own.size for side, own in sides.items()} | {"n_unscored": len(rows) - len(scored)}
+        out[str(name)], ranks[str(name)] = row, Estimate(NAN)
+        differences[str(name)] = Estimate(NAN, note="one side is empty")
+        if all(own.size for own in sides.values()):
+            codes = {"identity": pd.factorize(scored["identity"])[0]}
+            differences[str(name)] = plain_mean(values, codes, member)
+            ranks[str(name)] = Estimate(NAN, p=float(tests.mannwhitneyu(*sides.values()).pvalue))
+    found, ordered = adjusted(differences), adjusted(ranks)
+    for name, row in out.items():
+        row |= {"difference": found[name].estimate.value, **found[name].columns("low", "high", "p", "note")}
+        row |= {"p_rank": ordered[name].estimate.p, "p_rank_adjusted": ordered[name].p_adjusted}
     return out
-
-
-def _sides(rows: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Return the scores with and without the prepended text."""
-    with_, values = rows["prefixed"].to_numpy(bool), rows["value"].to_numpy(np.float64)
-    return values[with_], values[~with_]
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if values.size else NAN
-
-
-def _compared(rows: pd.DataFrame) -> tuple[Estimate, Estimate]:
-    """Return the difference of the two sides, and its rank test."""
-    sides = _sides(rows)
-    if not all(side.size for side in sides):
-        nothing = Estimate(NAN, note="one side is empty")
-        return nothing, nothing
-    with_ = rows["prefixed"].to_numpy(bool)
-    parts = [part / part.sum() for part in (with_.astype(np.float64), (~with_).astype(np.float64))]
-    difference = clustered_mean(rows["value"].to_numpy(), parts, {"identity": pd.factorize(rows["identity"])[0]})
-    return difference, Estimate(NAN, p=float(tests.mannwhitneyu(*sides).pvalue), n=len(rows))
 
 
 def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Adjusted]:
@@ -288,10 +245,9 @@ def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequenc
     Raises:
         RecordError: Unequal lengths, or no rows.
     """
-    frame = read_columns(_SCORERS_KINDS, {"identity": identity, "content": content, "change": change})
+    frame = read_columns(_KINDS, {"identity": identity, "content": content, "change": change})
     estimates = {}
     for name, rows in frame.groupby("identity", sort=True):
-        weights = np.full(len(rows), 1 / len(rows))
         codes = {"content": pd.factorize(rows["content"])[0]}
-        estimates[str(name)] = clustered_mean(rows["change"].to_numpy(np.float64), [weights], codes)
+        estimates[str(name)] = plain_mean(rows["change"].to_numpy(np.float64), codes)
     return adjusted(estimates)

@@ -8,14 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject, Phase
 from seesaw_cf.effects.prompts import PAIRED, SIDES, check_logprobs, pair_targets
-from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked, count_rows
+from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows, floats, ids, labels, read_columns
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.simple import BOUNDS, above
 
@@ -140,28 +138,37 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
     Deviates: harmonic means of unrounded numbers; margins from probabilities of whole targets.
     """
     filled = {entry.name: getattr(columns, entry.name) for entry in fields(columns)}
-    frame = read_columns(dict.fromkeys(filled, floats) | {"case_id": ids, "test": labels}, filled)
+    return _success(read_columns(dict.fromkeys(filled, floats) | {"case_id": ids, "test": labels}, filled), nats)
+
+
+def _success(frame: pd.DataFrame, nats: float) -> Success:
+    """Return the numbers of every protocol from rows with the columns of `SuccessColumns`."""
     _check(frame)
-    derived = _derive(frame, nats).sort_values("case_id", kind="stable")
-    case = pd.factorize(derived["case_id"], sort=True)[0]
+    frame = frame.sort_values("case_id", kind="stable")
+    derived, case = _derive(frame, nats), pd.factorize(frame["case_id"], sort=True)[0]
     result: dict[str, dict[str, Estimate]] = {}
     for protocol, numbers in NUMBERS.items():
-        rows: dict[str, Estimate] = {}
+        rows = result[protocol] = dict[str, Estimate]()
         for name, (which, column) in numbers.items():
-            rows[name] = _number(derived[column].where(derived["test"] == which).to_numpy(), case, name in MARGINS)
+            values = derived[column].where(frame["test"] == which).to_numpy()
+            used = np.isfinite(values)
+            values, weights = np.where(used, values, 0.0), case_weights(case, used)
+            margin = name in MARGINS and used.any()
+            rows[name] = (
+                clustered_mean(values, [weights], {"case": case}) if margin else clustered_share(values, weights, case)
+            )
         if protocol in SCORES:
             name, parts = SCORES[protocol]
             value, low, high = (
-                harmonic_mean([getattr(rows[part], end) for part in parts]) for end in ("value", "low", "high")
+                harmonic_mean([getattr(rows[p], end) for p in parts]) for end in ("value", "low", "high")
             )
             cases = {"case": min(rows[part].clusters["case"] for part in parts)}
             rows[name] = Estimate(value, low, high, clusters=cases, method="harmonic mean of values and ends")
-        result[protocol] = rows
-    return Success(result, n_rows=len(frame), n_empty=int(derived[_DERIVED].isna().all(axis=1).sum()))
+    return Success(result, n_rows=len(frame), n_empty=int(derived.isna().all(axis=1).sum()))
 
 
-# Column of `SuccessColumns` -> that of a score table.
-_COUNTS = {"tokens_right": "n_greedy", "tokens_kept": "n_kept", "n_tokens": "n_tokens", "generated": "greedy"}
+# Column of a score table -> that of `SuccessColumns`.
+_COUNTS = {"n_greedy": "tokens_right", "n_kept": "tokens_kept", "n_tokens": "n_tokens", "greedy": "generated"}
 # Kind of prompt in a score table -> test.
 KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
 
@@ -194,27 +201,22 @@ def success_of_scores(
     table, asked = checked(scores), pc.field("kind").isin(list(KINDS))
     successes = {}
     keys = ["kind", "case_id", "prompt_id"]
-    for editor, rows in by_editor(table, asked, [*dict.fromkeys((*PAIRED, *_COUNTS.values()))]):
+    for editor, rows in by_editor(table, asked, [*dict.fromkeys((*PAIRED, *_COUNTS))]):
         pairs = pair_targets(rows)
         roles = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
         of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], roles))
         expected = rows.filter(pc.and_(of_phase, pc.equal(rows["status"], "ok")))
-        expected = as_frame(expected.select([*keys, *_COUNTS.values()]))
-        pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
-        columns = SuccessColumns(
-            case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
-            test=pairs["kind"].map(KINDS).tolist(),
-            **{side: pairs[side.replace("post", phase)].tolist() for side in SIDES},
-            **{name: pairs[of].astype("Float64").astype(np.float64).tolist() for name, of in _COUNTS.items()},
-        )
-        successes[editor] = edit_success(columns, nats=nats)
+        expected = as_frame(expected.select([*keys, *_COUNTS]))
+        pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one").rename(columns=_COUNTS)
+        counts = pairs[list(_COUNTS.values())].astype("Float64").astype(np.float64)
+        after = {f"post_{side}": pairs[f"{phase}_{side}"] for side in ("new", "true")}
+        case = [case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]]
+        test = pairs["kind"].astype(object).map(KINDS)
+        successes[editor] = _success(pairs.assign(case_id=case, test=test, **after, **counts), nats)
     if not successes:
         kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))
         raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
     return successes
-
-
-_DERIVED = sorted({column for numbers in NUMBERS.values() for _, column in numbers.values()})
 
 
 def _check(frame: pd.DataFrame) -> None:
@@ -238,23 +240,18 @@ def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
         return pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(finite)
 
     margin = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
-    return frame.assign(
-        new_wins=wins("post_new", "post_true"),
-        true_wins=wins("post_true", "post_new"),
-        new_margin=margin,
-        true_margin=-margin,
-        new_won_before=wins("pre_new", "pre_true"),
-        token_share=frame["tokens_right"] / frame["n_tokens"],
-        kept_share=frame["tokens_kept"] / frame["n_tokens"],
+    return pd.DataFrame(
+        {
+            "new_wins": wins("post_new", "post_true"),
+            "true_wins": wins("post_true", "post_new"),
+            "new_margin": margin,
+            "true_margin": -margin,
+            "new_won_before": wins("pre_new", "pre_true"),
+            "token_share": frame["tokens_right"] / frame["n_tokens"],
+            "kept_share": frame["tokens_kept"] / frame["n_tokens"],
+            "generated": frame["generated"],
+        }
     )
-
-
-def _number(values: NDArray[np.float64], case: NDArray[np.intp], margin: bool) -> Estimate:
-    used = np.isfinite(values)
-    values, weights = np.where(used, values, 0.0), case_weights(case, used)
-    if margin and used.any():
-        return clustered_mean(values, [weights], {"case": case})
-    return clustered_share(values, weights, case)
 
 
 # Which cases of a run are about one edit: another case about the same edit is no second trial of it.

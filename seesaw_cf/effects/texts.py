@@ -1,4 +1,4 @@
-"""Quality of generated texts from the texts alone."""
+"""Texts alone: the claims that passages support or contradict, and the quality of generated texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,140 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.reader import ids, read_columns, text_lists
-from seesaw_cf.stats import clustered_mean
+from seesaw_cf.effects.tables import Id, ids, labels, optional_labels, read_columns, text_lists
+from seesaw_cf.stats import cluster_weights, clustered_share, interval
+from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.simple import share_estimate
+
+NAN = float("nan")
+LABELS = ("supports", "neutral", "contradicts")
+CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")
+_KINDS = {"case_id": ids, "group": labels, "passage": labels, "claim_kind": labels}
+_KINDS |= {"label": optional_labels, "reference": optional_labels}
+_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences at ". ", "! ", "? " before a capital, digit or quotation mark, and at line ends."""
+    return [part.strip() for part in _END.split(text) if part.strip()]
+
+
+def leme_annotation(
+    case_id: Sequence[Id],
+    group: Sequence[str],
+    passage: Sequence[str],
+    claim_kind: Sequence[str],
+    label: Sequence[str | None],
+    *,
+    reference: Sequence[str | None] | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> JsonObject:
+    """Return the shares of labels per group, passage and kind of claim.
+
+    Args:
+        case_id: The edit; claims of one edit are one cluster.
+        group: What is compared, such as the editor.
+        passage: "subject" or "related".
+        claim_kind: One of `CLAIM_KINDS`.
+        label: One of `LABELS`; None or "" = not annotated, counted and left out.
+        reference: Labels of people for the same rows, None or "" where there are none.
+        draws, seed: Bootstrap over edits of the agreement.
+
+    Returns:
+        `shares` per group, passage and kind of claim: label -> mean over edits of the share within the edit, clustered
+        by edit, and `pooled` over all claims, the papers' value; `n_rows`, `n_missing`. With `reference` `agreement` on
+        the `n` claims that have both: `accuracy` with the interval of a share, `macro_f1` with a bootstrap over edits
+        (none below five), Cohen's kappa, Krippendorff's alpha, the accuracy of the commonest label, and `confusion`,
+        people in rows.
+
+    Raises:
+        RecordError: Unequal lengths, an unknown kind of claim or label.
+
+    Source: LEME, Figures 4 and 5.
+    Deviates: the value is the mean over edits, with an interval that clusters by edit; the papers pool.
+    """
+    columns = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
+    frame = read_columns(_KINDS, columns if reference is None else columns | {"reference": reference})
+    known = {"claim_kind": CLAIM_KINDS, "label": LABELS, "reference": LABELS}
+    for name, names in known.items():
+        if name in frame and (unknown := sorted(set(frame[name].dropna()) - set(names))):
+            rows = f"{unknown[:5]} in {len(frame[name].dropna())} rows"
+            raise RecordError(f"{name}: {rows}, expected {', '.join(names)}. Rename them.")
+    shares: dict[str, dict[str, dict[str, JsonObject]]] = {}
+    for key, own in frame.groupby(["group", "passage", "claim_kind"], sort=True):
+        who, text, kind = map(str, key)
+        shares.setdefault(who, {}).setdefault(text, {})[kind] = _shares(own)
+    out: JsonObject = {"shares": shares, "n_rows": len(frame), "n_missing": int(frame["label"].isna().sum())}
+    if reference is not None:
+        out["agreement"] = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
+    return out
+
+
+def _shares(rows: pd.DataFrame) -> JsonObject:
+    there = rows.dropna(subset=["label"])
+    out: JsonObject = {"n": len(there), "n_cases": int(there["case_id"].nunique()), "n_missing": len(rows) - len(there)}
+    for label in LABELS if len(there) else ():
+        hit = (there["label"] == label).astype(np.float64)
+        share = share_estimate(hit, there["case_id"])
+        out[label] = share.columns("value", "low", "high") | {"pooled": float(hit.mean()), "note": share.note}
+    return out
+
+
+def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> JsonObject:
+    if rows.empty:
+        return {"n": 0}
+    truth, answers = (rows[name].map(LABELS.index).to_numpy(np.intp) for name in ("reference", "label"))
+    code = pd.factorize(rows["case_id"])[0]
+    each = np.zeros((int(code.max()) + 1, len(LABELS), len(LABELS)))
+    np.add.at(each, (code, truth, answers), 1.0)
+    drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
+    low, high, _ = interval(macro_f1(drawn)) if len(each) >= MIN_EFFECTIVE else (NAN, NAN, NAN)
+    total, labels = each.sum(axis=0), np.stack([truth, answers], axis=1).astype(np.float64)
+    right = clustered_share((truth == answers).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
+    return {
+        "accuracy": right.columns("value", "low", "high"),
+        "macro_f1": {"value": float(macro_f1(total)), "low": low, "high": high},
+        "cohen_kappa": cohen_kappa(labels),
+        "krippendorff_alpha": krippendorff_alpha(labels),
+        "constant": float(total.sum(axis=1).max() / total.sum()),
+        "confusion": total.astype(int).tolist(),
+        "n": len(rows),
+        "n_cases": len(each),
+    }
+
+
+def macro_f1(confusion: Floats) -> Floats:
+    """Return the mean F1 over the classes that occur in the truth.
+
+    Args:
+        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
+
+    Returns:
+        (...), NaN without a row.
+
+    Raises:
+        RecordError: The last two axes differ.
+    """
+    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2]:
+        raise RecordError(f"confusion has shape {confusion.shape}, expected (..., classes, classes).")
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
+    f1 = 2 * right / np.maximum(truth + answered, 1)
+    present = (truth > 0).sum(axis=-1)
+    total = f1.sum(axis=-1, where=truth > 0)
+    return np.asarray(np.divide(total, present, out=np.full(present.shape, np.nan), where=present > 0))
+
+
+# Quality of generated texts.
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -34,6 +162,11 @@ def ngram_entropy(text: str, n: int) -> float:
         return float("nan")
     shares = counts / counts.sum()
     return float(-(shares * np.log2(shares)).sum()) + 0.0
+
+
+def generation_entropy(text: str, two: float = 2 / 3, three: float = 4 / 3) -> float:
+    """Return the entropies of 2-grams and of 3-grams, weighted and added, in bits (MEMIT equation 27 as printed)."""
+    return two * ngram_entropy(text, 2) + three * ngram_entropy(text, 3)
 
 
 def repetition(text: str, n: int = 4) -> float:
@@ -104,22 +237,24 @@ def generation_quality(
     if bare:
         raise RecordError(f"{len(bare)} cases have no generated text, first: case {bare[0]}. Leave them out.")
     per_case: dict[str, list[float]] = {
-        name: [finite_mean(a * ngram_entropy(t, 2) + b * ngram_entropy(t, 3) for t in own) for own in texts]
-        for name, (a, b) in WEIGHTS.items()
+        name: [finite_mean(generation_entropy(t, *weights) for t in own) for own in texts]
+        for name, weights in WEIGHTS.items()
     }
     per_case["repetition"] = [finite_mean(repetition(t) for t in own) for own in texts]
     per_case["length"] = [finite_mean(len(words(t)) for t in own) for own in texts]
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
         per_case["perplexity"] = [_nll([t for t in own if words(t)], log_likelihood) for own in texts]
-    measures = {name: _summary(values) for name, values in per_case.items()}
-    if "perplexity" in measures:
-        mean = measures["perplexity"]
-        value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
-        measures["perplexity"] = replace(mean, value=value, low=low, high=high)
-    names = ("value", "low", "high", "n", "note")
-    out: JsonObject = {name: measure.columns(*names) for name, measure in measures.items()}
-    return out | {"n_cases": len(texts), "n_empty": sum(not words(t) for own in texts for t in own)}
+    out: JsonObject = {"n_cases": len(texts), "n_empty": sum(not words(t) for own in texts for t in own)}
+    for name, values in per_case.items():
+        finite, mean = np.sort([value for value in values if np.isfinite(value)]), Estimate(NAN, note="no case")
+        if finite.size:
+            mean = plain_mean(finite, {"case": np.arange(finite.size)})
+        if name == "perplexity":
+            value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
+            mean = replace(mean, value=value, low=low, high=high)
+        out[name] = mean.columns("value", "low", "high", "n", "note")
+    return out
 
 
 def finite_mean(values: Iterable[float]) -> float:
@@ -136,10 +271,3 @@ def _nll(texts: Sequence[str], log_likelihood: LogLikelihood) -> float:
     check_logprobs("log_likelihood", np.array([total for total, _ in scored], np.float64))
     tokens = sum(n for _, n in scored)
     return -sum(total for total, _ in scored) / tokens if tokens else float("nan")
-
-
-def _summary(values: list[float]) -> Estimate:
-    finite = np.sort([value for value in values if np.isfinite(value)])
-    if not finite.size:
-        return Estimate(float("nan"), note="no case")
-    return clustered_mean(finite, [np.full(finite.size, 1 / finite.size)], {"case": np.arange(finite.size)})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
+from seesaw_cf.effects.tables import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjusted
@@ -127,23 +127,19 @@ def topic_disparity(
     checks.seed("topic disparity: seed", seed)
     frame = read_clustered({"identity": labels, "topic": wholes}, {"identity": identity, "topic": topic}, cluster)
     assigned = frame[frame["topic"] >= 0]
-    topics = sorted(int(t) for t in assigned["topic"].unique())
-    names = sorted(frame["identity"].unique())
-    n_with = {name: int((assigned["identity"] == name).sum()) for name in names}
-    enough = [name for name in names if n_with[name] >= max(1, min_triples)]
-    out = _measured(assigned, enough if assigned["identity"].nunique() > 1 else [], smoothing, draws, seed)
-    identities = {}
-    for name in names:
-        without = int((frame["identity"] == name).sum()) - n_with[name]
-        why = "no triples to compare with"
-        if name not in enough:
-            why = f"{n_with[name]} triples with a topic, fewer than {min_triples}: nothing is shown"
-        shares, entropy = out.get(name, (None, None))
-        counts: Numbers = {"n": n_with[name], "n_without_topic": without}
-        note = "" if name in out else why
-        identities[name] = counts | {"shares": shares, "relative_entropy": entropy, "note": note}
+    counts = (frame["topic"] >= 0).groupby(frame["identity"]).agg(["sum", "size"])
+    enough = counts.index[counts["sum"] >= max(1, min_triples)].tolist() if (counts["sum"] > 0).sum() > 1 else []
+    measured = _measured(assigned, enough, smoothing, draws, seed) if enough else {}
+    identities: Numbers = {}
+    for name, n, rows in counts.itertuples():
+        shares, entropy = measured.get(name, (None, None))
+        why = f"{n} triples with a topic, fewer than {min_triples}: nothing is shown" if n < max(1, min_triples) else ""
+        note = "" if name in measured else why or "no triples to compare with"
+        numbers = {"n": n, "n_without_topic": rows - n, "shares": shares, "relative_entropy": entropy, "note": note}
+        identities[name] = numbers
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
+    topics = sorted(assigned["topic"].unique().tolist())
     return {"identities": identities, "n_rows": len(frame), "topics": topics, "method": method}
 
 
@@ -151,31 +147,26 @@ def _measured(
     triples: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
 ) -> dict[str, tuple[Numbers, Numbers]]:
     """Return identity -> shares and relative entropy."""
-    if not names:
-        return {}
-    topics = sorted(int(t) for t in triples["topic"].unique())
-    who = pd.Categorical(triples["identity"], categories=sorted(triples["identity"].unique()))
-    topic = np.asarray(pd.Categorical(triples["topic"], categories=topics).codes, dtype=np.intp)
-    codes = np.asarray(who.codes, dtype=np.intp)
-    shape = (len(who.categories), len(topics))
-    counts = _table(codes, topic, shape)
-    value = _entropy(counts, smoothing)
-    cluster = pd.factorize(triples["cluster"])[0]
-    drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
+    (who, identities), (topic, topics) = (pd.factorize(triples[name], sort=True) for name in ("identity", "topic"))
+    shape = len(identities), len(topics)
+    counts = _table(who, topic, shape)
+    value, cluster = _entropy(counts, smoothing), pd.factorize(triples["cluster"])[0]
+    drawn, shares = _bootstrap(who * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
-    permuted = np.empty((draws, *shape))
-    for draw in range(draws):
-        permuted[draw] = _table(rng.permutation(codes), topic, shape)
-    null = _entropy(permuted, smoothing)
-    rows = {name: list(who.categories).index(name) for name in names}
+    permuted = [_table(rng.permutation(who), topic, shape) for _ in range(draws)]
+    null = _entropy(np.array(permuted).reshape(draws, *shape), smoothing)
+    rows = {name: list(identities).index(name) for name in names}
     entropies = {name: _corrected(float(value[i]), drawn[:, i], null[:, i]) for name, i in rows.items()}
     answers = {}
     for (name, i), tested in zip(rows.items(), adjusted(entropies).values()):
-        corrected = tested.estimate
-        entropy: Numbers = {"value": float(value[i]), "corrected": corrected.value}
-        entropy |= corrected.columns("low", "high") | {"expected": _mean(null[:, i]), "p": corrected.p}
-        own = _shares(topics, counts[i] / counts[i].sum(), shares[:, i])
-        answers[name] = (own, entropy | {"p_adjusted": tested.p_adjusted})
+        own = {
+            str(where): {"value": float(share)} | dict(zip(("low", "high"), interval(shares[:, i, number])))
+            for number, (where, share) in enumerate(zip(topics, counts[i] / counts[i].sum()))
+        }
+        entropy: Numbers = {"value": float(value[i]), "corrected": tested.estimate.value}
+        entropy |= tested.estimate.columns("low", "high")
+        entropy |= {"expected": _mean(null[:, i]), "p": tested.estimate.p, "p_adjusted": tested.p_adjusted}
+        answers[name] = own, entropy
     return answers
 
 
@@ -220,12 +211,6 @@ def _bootstrap(
     total = drawn.sum(axis=2, keepdims=True)
     shares = np.divide(drawn, total, out=np.full(drawn.shape, np.nan), where=total > 0)
     return _entropy(drawn, smoothing), shares
-
-
-def _shares(topics: list[int], value: Floats, drawn: Floats) -> Numbers:
-    ends = (interval(drawn[:, number]) for number in range(len(topics)))
-    shares = {topic: Estimate(float(share), *end) for topic, share, end in zip(topics, value, ends)}
-    return {str(topic): share.columns("value", "low", "high") for topic, share in shares.items()}
 
 
 def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:

@@ -16,7 +16,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, CompareSettings, sentences
 from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences
 from seesaw_cf.logs.formats import read_log

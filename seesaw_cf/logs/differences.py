@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
 from seesaw_cf.report.frame import COLUMNS, Row, group_verdict, row

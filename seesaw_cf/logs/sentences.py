@@ -11,7 +11,7 @@ from functools import cached_property
 import pandas as pd
 
 from seesaw_cf.base.terminal import listed, quantity
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN
 from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, POOLED, SCORES, SUMS
 from seesaw_cf.logs.pairing import SIDES, PairedItems

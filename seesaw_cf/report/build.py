@@ -19,8 +19,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.accuracy import Accuracy, summarise_accuracy
 from seesaw_cf.effects.audit import AuditSettings, auditing
 from seesaw_cf.effects.estimands import excess_over_control
-from seesaw_cf.effects.groups import ALL, clusters_of
-from seesaw_cf.effects.means import CHANGES, GroupMean, group_means
+from seesaw_cf.effects.means import ALL, CHANGES, GroupMean, clusters_of, group_means
 from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
 from seesaw_cf.report.pairs import RunResult, seen_alike
 from seesaw_cf.report.repeats import mean, mean_estimate

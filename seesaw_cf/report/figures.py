@@ -23,7 +23,7 @@ from markupsafe import escape
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import cut
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
+from seesaw_cf.effects.means import ALL, AXES, UNKNOWN
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import rows_of

@@ -25,7 +25,7 @@ import pandas as pd
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings, independent_tests
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.clustered import FEW_EDITS

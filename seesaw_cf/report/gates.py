@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.answers import LEAST_LOCAL
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.groups import ALL, UNKNOWN, mask, members
-from seesaw_cf.effects.locality import LEAST_LOCAL
-from seesaw_cf.effects.means import CHANGES
+from seesaw_cf.effects.means import ALL, CHANGES, UNKNOWN, mask, members
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent

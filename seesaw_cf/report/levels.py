@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM, RARE
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.screen import ScreenRow

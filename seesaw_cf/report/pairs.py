@@ -20,12 +20,11 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.tables import CONTROL_SEEDS, read_table
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
-from seesaw_cf.effects.answers import answers, mark
-from seesaw_cf.effects.groups import held
-from seesaw_cf.effects.locality import Locality, locality
+from seesaw_cf.effects.answers import Locality, answers, locality, mark
+from seesaw_cf.effects.means import held
 from seesaw_cf.effects.prompts import prompt_effects
-from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
+from seesaw_cf.effects.tables import ScoreFile, count_rows
 from seesaw_cf.report.repeats import Floor, floor_of, fold_success, mean_over_seeds
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS

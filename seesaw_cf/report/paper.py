@@ -17,7 +17,7 @@ from seesaw_cf.effects.accuracy import accuracy_table
 from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import ScoreForm, add_differences
-from seesaw_cf.effects.scores import ScoreFile
+from seesaw_cf.effects.tables import ScoreFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.pairs import RunResult

@@ -17,7 +17,7 @@ from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.groups import AXES
+from seesaw_cf.effects.means import AXES
 from seesaw_cf.report import figures, sentences
 from seesaw_cf.report.answers import answers_of, example
 from seesaw_cf.report.build import build_frame

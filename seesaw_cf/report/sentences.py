@@ -16,7 +16,7 @@ import pandas as pd
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import NULLS, is_control
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import Level, harm_phrase, levels_of
 from seesaw_cf.report.pairs import RunResult

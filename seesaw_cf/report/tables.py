@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.answers import most_moved, worst_edits
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.render import PageRow, PageTable

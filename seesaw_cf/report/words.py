@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.means import ALL, UNKNOWN
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.pairs import RunResult

@@ -16,8 +16,7 @@ import pyarrow as pa
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.base.types import Case, Cloze, TableRow
-from seesaw_cf.effects.answers import knowledge
-from seesaw_cf.effects.locality import LEAST_LOCAL, locality
+from seesaw_cf.effects.answers import LEAST_LOCAL, knowledge, locality
 from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.run.store import Key, Store
 from seesaw_cf.stats.simple import above, tolerance

@@ -13,7 +13,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.judge import Answer, Instrument, Prompt, few_shot
 from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name
 from seesaw_cf.texts.tables import ANNOTATIONS, AnnotationRow, PassageRow, SampleRow

@@ -23,7 +23,7 @@ from seesaw_cf.base.errors import StorageError, UnknownNameError
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.instruments import DEFAULT, Shown
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.effects.texts import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.claims import ClaimPair, Judgement
 from seesaw_cf.texts.judge import Answer, Instrument

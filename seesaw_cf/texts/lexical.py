@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.effects.texts import sentences
 from seesaw_cf.texts.claims import ClaimPair, Judgement
 from seesaw_cf.texts.judge import Answer, Instrument
 

@@ -20,7 +20,7 @@ from seesaw_cf.base.tables import table_bytes
 from seesaw_cf.base.text import read_json, seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, Instruments, read_instruments
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.job import ExportJob
 from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, reflected_row, sample_evenly, unblinded
 from seesaw_cf.texts.runs import RunTexts

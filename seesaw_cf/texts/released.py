@@ -19,7 +19,7 @@ from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
-from seesaw_cf.effects.leme_annotation import CLAIM_KINDS, LABELS
+from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
 from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, reflected_row
 from seesaw_cf.texts.runs import edit_sentence
 from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, REFLECTED, AnnotationRow, FlawRow

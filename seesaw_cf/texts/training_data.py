@@ -18,7 +18,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.effects.instruments import DEFAULT, Shown
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.claims import answered_claims, claim_pairs
 from seesaw_cf.texts.classify import Pair, rater_texts
 from seesaw_cf.texts.released import read_csv

@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS
-from seesaw_cf.effects.means import group_means
+from seesaw_cf.effects.means import ALL, AXES, CLUSTERS, group_means
 
 _NUMBERS = ("low", "high", "stderr", "p", "df")
 

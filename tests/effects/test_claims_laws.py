@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.leme_annotation import LABELS, leme_annotation, sentences
 from seesaw_cf.effects.leme_auto import PassageColumns, correlations, leme_auto, text_measures
-from seesaw_cf.effects.leme_survey import survey_of_columns
-from seesaw_cf.effects.reader import Id, floats, ids, labels, optional_labels, read_columns, text_lists, wholes
+from seesaw_cf.effects.ratings import survey_of_columns
+from seesaw_cf.effects.tables import Id, floats, ids, labels, optional_labels, read_columns, text_lists, wholes
+from seesaw_cf.effects.texts import LABELS, leme_annotation, sentences
 from seesaw_cf.errors import RecordError
 
 few = settings(derandomize=True, deadline=None, max_examples=10)

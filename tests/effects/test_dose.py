@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.effects.dose import _band, diversity, health, read_curves, sample_effects, summarise_curves
+from seesaw_cf.effects.dose import _band, health, read_curves, sample_effects, summarise_curves
 from seesaw_cf.errors import RunFolderError
 
 
@@ -39,7 +39,7 @@ def test_bands_are_t_intervals_over_repeated_samples(tmp_path: Path) -> None:
     # sd of .5 .6 .7 is .1: half width = t(.95, 2) x .1 / sqrt 3
     half = stats.t.ppf(0.95, 2) * 0.1 / math.sqrt(3)
     assert (row["S"], row["S_low"], row["S_high"]) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
-    assert (row["repeats"], row["kind"]) == (3, "subject different, object different")
+    assert row["repeats"] == 3
     assert np.isnan(table["S_low"].iloc[1])  # one sample has no band
     assert np.isnan(table["D"].iloc[1])
     assert not table["collapsed"].any()
@@ -75,7 +75,7 @@ def test_the_average_of_two_relations_is_taken_sample_by_sample(tmp_path: Path) 
     table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "dose"])
     at, half = ("average of P27 and P37", 2), stats.t.ppf(0.95, 1) * 0.1
     assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx([0.6, 0.6 - half, 0.6 + half])
-    assert [table[name][at] for name in ("edits", "repeats", "kind", "alarm")] == [2, 2, "", ""]
+    assert [table[name][at] for name in ("edits", "repeats", "alarm")] == [2, 2, ""]
     assert np.isnan(table["D"][at])
     assert ("average of P27 and P37", 4) not in table.index
     assert table["S"]["P27+P37", 2] == 0.3
@@ -87,15 +87,6 @@ def test_the_alarm_names_its_rule(tmp_path: Path) -> None:
     assert table["collapsed"].tolist() == [False, True, True]
     assert table.loc[1, "alarm"] == "perplexity 21 is above 2 times the unedited 10"
     assert table.loc[2, "alarm"] == "entropy of answers 0.90 is below 0.5 times the unedited 2.00"
-
-
-def test_the_four_pairs_of_the_appendix_are_the_four_kinds() -> None:
-    # MEMIT appendix D, (a) to (d)
-    assert diversity("P27+P37") == "subject different, object different"
-    assert diversity("P413+P1412") == "subject same, object different"
-    assert diversity("P17+P495") == "subject different, object same"
-    assert diversity("P27+P937") == "subject same, object same"
-    assert diversity("P27") == diversity("P27+P9999") == ""
 
 
 def test_unfinished_and_damaged_folders_are_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
+from seesaw_cf.effects.ratings import open_ended_flaws
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.types import Estimate
@@ -118,8 +118,3 @@ def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> N
     for row in (result["P21_P101"]["Sexism"], result["P27_P21"]["Xenophobia"]):
         assert row["p_paper"] < 0.001
         assert row["p"] is None
-
-
-def test_ratings_of_one_dimension_are_refused() -> None:
-    with pytest.raises(RecordError, match=r"got an array of shape \(3,\), expected \(items, raters\)"):
-        middle_rating(np.array([1.0, 2.0, 3.0]))

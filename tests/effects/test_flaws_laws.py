@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.effects.ratings import open_ended_flaws
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.agreement import Agreement, annotator_agreement
 from seesaw_cf.types import Estimate

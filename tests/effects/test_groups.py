@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.effects import ALL, UNKNOWN, group_effects, prompt_effects
-from seesaw_cf.effects.groups import members
+from seesaw_cf.effects.means import members
 from seesaw_cf.errors import RecordError, UnknownNameError
 from tests.effects.rows import four, table
 

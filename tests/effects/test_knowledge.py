@@ -22,7 +22,6 @@ from seesaw_cf.effects.answers import (
     mark,
 )
 from seesaw_cf.effects.estimands import toward_truth
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import clustered_mean
 from tests.effects.group_rows import estimate_groups
 from tests.effects.rows import four, table
@@ -61,14 +60,6 @@ def test_candidates_without_a_score_are_left_out_and_nothing_is_said_without_a_c
     assert knowledge(np.array([nan, -1.0]), first(2)) == nothing
     assert knowledge(np.array([-1.0, nan]), first(2)) == nothing
     assert knowledge(np.array([-1.0]), first(1)) == nothing
-
-
-@pytest.mark.parametrize("true", [[False, False], [True, True], [True]])
-def test_exactly_one_right_answer_is_asked_for(true: list[bool]) -> None:
-    with pytest.raises(
-        RecordError, match=r"2 log-probabilities and right answers .*expected equal lengths and exactly"
-    ):
-        knowledge(np.array([-1.0, -2.0]), np.array(true))
 
 
 @given(CANDIDATES, st.integers(-80, 0).map(lambda number: number / 8))

@@ -27,7 +27,7 @@ from seesaw_cf.effects import (
     toward_truth,
 )
 from seesaw_cf.effects.answers import gold_rank
-from seesaw_cf.effects.groups import UNKNOWN, members
+from seesaw_cf.effects.means import UNKNOWN, members
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, difference
 from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.stats import proportion

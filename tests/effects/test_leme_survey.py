@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.instruments import ITEMS
-from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.effects.ratings import survey_of_columns
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 

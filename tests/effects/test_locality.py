@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.locality import LEAST_LOCAL, locality
+from seesaw_cf.effects.answers import LEAST_LOCAL, locality
 from seesaw_cf.stats import proportion
 from tests.effects.rows import four, table
 

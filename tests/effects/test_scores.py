@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects import prompt_effects, success_of_scores
-from seesaw_cf.effects.answers import answers
-from seesaw_cf.effects.locality import locality
-from seesaw_cf.effects.scores import ScoreFile, as_codes, count_rows, stack
+from seesaw_cf.effects.answers import answers, locality
+from seesaw_cf.effects.tables import ScoreFile, as_codes, count_rows, stack
 from seesaw_cf.errors import RecordError
 from tests.effects.rows import four, table
 
@@ -42,7 +41,7 @@ def mixed() -> pa.Table:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", [1, 5, 500_000])
 def test_a_file_gives_what_the_table_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
-    monkeypatch.setattr("seesaw_cf.effects.scores._PART", part)
+    monkeypatch.setattr("seesaw_cf.effects.tables._PART", part)
     one, file = mixed(), tmp_path / "scores.parquet"
     other = one.set_column(one.column_names.index("case_id"), "case_id", pa.array([2] * len(one)))
     scores = pa.concat_tables([one, other])

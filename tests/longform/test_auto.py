@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from seesaw_cf.effects.instruments import ITEMS
-from seesaw_cf.effects.leme_annotation import leme_annotation
 from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, correlations, leme_auto, rouge1, text_measures
+from seesaw_cf.effects.texts import leme_annotation
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.report.measures import bert_score, bertscore_measures, nli_measures, nli_score, perplexities

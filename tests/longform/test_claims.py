@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.claims import Claim, ClaimPair, Claims, claim_pairs, claims_of, foreign
 from seesaw_cf.texts.judge import rate

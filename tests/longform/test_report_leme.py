@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.report.comparisons import (
     correlations,

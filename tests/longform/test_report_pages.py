@@ -16,7 +16,7 @@ import pytest
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.texts.report.collected import Collected

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.instruments import ITEMS
-from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
+from seesaw_cf.effects.texts import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.texts import train as train_module
 from seesaw_cf.texts.claims import ClaimPair, Claims

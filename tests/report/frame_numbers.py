@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from tests.report.frozen import COUNTS, FLOATS, KEYS
 
 _HOLDS = {"old": "target_true", "new": "target_new", "": ""}

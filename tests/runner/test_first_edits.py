@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.effects.locality import Locality
+from seesaw_cf.effects.answers import Locality
 from seesaw_cf.errors import EditError
 from seesaw_cf.models import WeightDelta
 from seesaw_cf.run import edit_table

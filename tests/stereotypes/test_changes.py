@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.folder import COMPLETIONS, SCORES, Crawl

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.terminal import cut, printable
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, INK, WIDTH, Panel, draw_panels, style
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.texts.graph.folder import Crawl

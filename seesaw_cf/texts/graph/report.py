@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.terminal import listed, printable, quantity
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.render import PageRow, PageTable, Part, render_page

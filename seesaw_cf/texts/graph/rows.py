@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.regard import QUANTILES, REGARDS, attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.report.frame import COLUMNS, Row, row

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import cluster_weights
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE

@@ -11,8 +11,8 @@ import pandas as pd
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.flaws import hits, mean_rating, middle_rating
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
+from seesaw_cf.effects.ratings import hits, mean_rating, middle_rating
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.agreement import annotator_agreement

@@ -11,7 +11,7 @@ import pyarrow as pa
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.simple import case_estimate, share_estimate

@@ -15,9 +15,8 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import MissingExtraError, RecordError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
-from seesaw_cf.effects.texts import ngram_entropy, reference_score
+from seesaw_cf.effects.texts import LABELS, ngram_entropy, reference_score, sentences
 from seesaw_cf.models.load import load_model
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.classify import EncoderClassifier, load_encoder, longest_input

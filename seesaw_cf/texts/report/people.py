@@ -10,7 +10,7 @@ import pandas as pd
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS, TYPES
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.simple import share_estimate

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.groups import ALL
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.means import ALL
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.agreement import annotator_agreement

@@ -1,8 +1,8 @@
-"""Ratings of flaws in pairs of texts: are they more present after the edit?"""
+"""Ratings: are flaws more present after the edit, and how do edited models do on LEME's survey?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,15 +11,19 @@ import pandas as pd
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
-from seesaw_cf.effects.reader import floats, labels, read_columns
-from seesaw_cf.stats import clustered_mean, t_test
+from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
+from seesaw_cf.effects.means import plain_mean
+from seesaw_cf.effects.tables import floats, ids, labels, read_columns
+from seesaw_cf.stats import t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.simple import case_estimate
 
-# 1: more present after the edit, -1: more present before, 0: equal.
 NAN = float("nan")
-SCALE = (-1.0, 0.0, 1.0)
-_KINDS = {"item": labels, "group": labels, "flaw": labels, "rater": labels, "rating": floats}
+# 1: more present after the edit, -1: more present before, 0: equal.
+SIDES = (-1.0, 0.0, 1.0)
+_KINDS = dict.fromkeys(("item", "group", "flaw", "rater", "edit", "method"), labels)
+_KINDS |= {"rating": floats, "case_id": ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,9 @@ class FlawMean:
     def row(self) -> JsonObject:
         """Return the columns of a table row."""
         out: JsonObject = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
-        out |= {"mean": self.mean.value}
-        if self.mean.n:
-            out |= self.mean.columns("low", "high", "stderr", "p") | {"p_paper": self.p_paper}
-        return out | {"note": self.mean.note}
+        out |= {"mean": self.mean.value, "note": self.mean.note}
+        tested = self.mean.columns("low", "high", "stderr", "p") | {"p_paper": self.p_paper}
+        return out | tested if self.mean.n else out
 
 
 def open_ended_flaws(
@@ -84,7 +87,7 @@ def open_ended_flaws(
         ratings are missing, not "equal" and not -1.
     """
     columns = {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating}
-    frame = read_columns(_KINDS | {"edit": labels}, columns | {"edit": item if edit is None else edit})
+    frame = read_columns(_KINDS, columns | {"edit": item if edit is None else edit})
     _check(frame, judge)
     note = "edits not given: pairs of one edit count as independent" if edit is None else ""
     humans = frame[frame["rater"] != judge]
@@ -104,23 +107,22 @@ def open_ended_flaws(
 
 
 def _check(frame: pd.DataFrame, judge: str | None) -> None:
-    outside = frame[frame["rating"].notna() & ~frame["rating"].isin(SCALE)]
+    outside = frame[frame["rating"].notna() & ~frame["rating"].isin(SIDES)]
     if len(outside):
         first = outside.iloc[0]
         raise RecordError(
-            f"{len(outside)} ratings outside the scale {SCALE}, first: {first['rating']:g} by {first['rater']!r} on "
+            f"{len(outside)} ratings outside the scale {SIDES}, first: {first['rating']:g} by {first['rater']!r} on "
             f"item {first['item']!r}. Recode them, e.g. 2 * (x - 1.5) for 1 = before, 1.5 = equal, 2 = after."
         )
-    twice = frame.duplicated(["item", "group", "flaw", "rater"])
-    if twice.any():
-        first = frame[twice].iloc[0]
+    twice = frame[frame.duplicated(["item", "group", "flaw", "rater"])]
+    if len(twice):
+        first = twice.iloc[0]
         raise RecordError(
-            f"{int(twice.sum())} ratings are repeated, first: {first['rater']!r} on {first['flaw']!r} of item "
+            f"{len(twice)} ratings are repeated, first: {first['rater']!r} on {first['flaw']!r} of item "
             f"{first['item']!r}. Keep one of them."
         )
     edits = frame.drop_duplicates(["group", "item", "edit"])
-    mixed = edits.loc[edits.duplicated(["group", "item"]), "item"].tolist()
-    if mixed:
+    if mixed := edits.loc[edits.duplicated(["group", "item"]), "item"].tolist():
         raise RecordError(f"item {mixed[0]!r} has several edits, expected that of its two texts.")
     if judge is not None:
         one_of("rater", judge, sorted(set(frame["rater"])))
@@ -134,15 +136,14 @@ def mean_rating(rows: pd.DataFrame, clusters: Sequence[str] = ("edit", "rater"),
         clusters: "edit" and "rater" speak of other edits and raters like these; "edit" alone of these raters.
         note: Added to why an interval is missing.
     """
-    rated = rows[rows["rating"].notna()].sort_values(["item", "rater"], kind="stable")
-    n_items, n_missing = int(rated["item"].nunique()), len(rows) - len(rated)
+    rated = rows.dropna(subset="rating").sort_values(["item", "rater"], kind="stable")
+    counts = rated["item"].nunique(), len(rows) - len(rated)
     if rated.empty:
-        return FlawMean(Estimate(NAN, note="no ratings", clusters={"edit": 0}), NAN, n_items, n_missing)
+        return FlawMean(Estimate(NAN, note="no ratings", clusters={"edit": 0}), NAN, *counts)
     values = rated["rating"].to_numpy(np.float64)
-    codes = {name: pd.factorize(rated[name])[0] for name in clusters}
-    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], codes)
+    estimate = plain_mean(values, {name: pd.factorize(rated[name])[0] for name in clusters})
     notes = "; ".join(filter(None, [estimate.note, note]))
-    return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
+    return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], *counts)
 
 
 def _agreement(table: pd.DataFrame) -> JsonObject:
@@ -156,10 +157,9 @@ def _agreement(table: pd.DataFrame) -> JsonObject:
 
 
 def _judge(table: pd.DataFrame, answers: pd.Series) -> JsonObject:
-    rated = table[table.notna().any(axis=1)]
-    common = rated.index.intersection(answers.dropna().index)
-    humans, judged = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
-    n_split = int(np.isnan(middle_rating(humans)).sum()) if len(common) else 0
+    common = table.dropna(how="all").index.intersection(answers.dropna().index)
+    humans, judged = table.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
+    n_split = int(np.isnan(middle_rating(humans)).sum())
     out: JsonObject = {"n": len(common), "n_split": n_split, "n_unmatched": len(answers) - len(common)}
     for name, guess in (("judge", judged), ("constant", np.zeros(len(common)))) if len(common) else ():
         right = hits(humans, guess)
@@ -190,19 +190,93 @@ def middle_rating(ratings: Floats) -> Floats:
 
     Args:
         ratings: (items, raters), NaN = not rated.
+    """
+    ordered = np.sort(ratings, axis=1)  # NaN last
+    rated, rows = (~np.isnan(ratings)).sum(axis=1), np.arange(len(ratings))
+    low, high = (ordered[rows, np.maximum(place, 0)] for place in ((rated - 1) // 2, rated // 2))
+    return np.where(low == high, low, NAN)
+
+
+# The survey: ratings from 1 to 7 by editing method.
+
+
+_TYPE_OF = {item.name: item.type for item in ITEMS}
+
+
+def survey_of_columns(
+    case_id: Sequence[int],
+    method: Sequence[str],
+    item: Sequence[str],
+    rating: Sequence[float | None],
+    reference: str | None = None,
+) -> JsonObject:
+    """Return the mean rating of every method on every item.
+
+    Args:
+        case_id: The edit each rating is about; several samples and raters of one edit share it.
+        method: Editing method, such as "memit" or "none".
+        item: Name of one of the nine items.
+        rating: 1 to 7; None or NaN when missing.
+        reference: Baseline of the other methods, within the same edits.
 
     Returns:
-        (items,).
+        `methods`: per method the mean ratings of items and question types, with `reference` also the differences from
+        it; `n_ratings` that were given, which alone count, and `n_missing`.
 
     Raises:
-        RecordError: Another shape.
+        RecordError: Columns of different lengths, or ratings outside 1 to 7.
+        UnknownNameError: An item that is not in the survey, or a reference that is not among the methods.
+
+    Source: LEME, Tables 1 and 10-19 (means over samples).
+    Deviates: each edit has the same weight for any number of ratings, and intervals are clustered by edit (the
+        paper gives standard deviations over samples).
     """
-    if ratings.ndim != 2:
-        raise RecordError(f"middle rating: got an array of shape {ratings.shape}, expected (items, raters).")
-    ordered = np.sort(ratings, axis=1)  # NaN last
-    rated = (~np.isnan(ratings)).sum(axis=1)
-    low, high = (
-        np.take_along_axis(ordered, np.maximum(place, 0)[:, None], axis=1)[:, 0]
-        for place in ((rated - 1) // 2, rated // 2)
-    )
-    return np.where(low == high, low, NAN)
+    frame = read_columns(_KINDS, {"case_id": case_id, "method": method, "item": item, "rating": rating})
+    for name in frame["item"].unique():
+        one_of("survey item", name, _TYPE_OF)
+    outside = frame[frame["rating"].notna() & ~frame["rating"].between(min(SCALE), max(SCALE))]
+    if len(outside):
+        first = outside.iloc[0]
+        raise RecordError(
+            f"{len(outside)} ratings outside 1 to 7, first: {first['rating']:g} for {first['item']!r} of case "
+            f"{first['case_id']}. Leave them empty (None) so that they are counted as missing, or recode them."
+        )
+    if reference is not None:
+        one_of("method", reference, sorted(set(frame["method"])))
+    frame["type"] = frame["item"].map(_TYPE_OF)
+    methods: JsonObject = {}
+    for name, rows in frame.groupby("method", sort=True):
+        versus = frame[frame["method"] == reference] if reference not in (None, name) else None
+        items, types = _cells(rows, versus, "item", _TYPE_OF), _cells(rows, versus, "type", TYPES)
+        methods[str(name)] = {"items": items, "types": types}
+    missing = int(frame["rating"].isna().sum())
+    return {"methods": methods, "n_ratings": len(frame) - missing, "n_missing": missing}
+
+
+def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Iterable[str]) -> dict[str, JsonObject]:
+    """Return mean ratings by name, and what they are more than those of the reference."""
+    out: dict[str, JsonObject] = {}
+    for name in names:
+        part = rows[rows[by] == name]
+        if part.empty:
+            continue
+        rated, mean = part.dropna(subset="rating"), Estimate(NAN, note="no ratings")
+        if len(rated):
+            mean = case_estimate(rated["rating"], rated["case_id"], within=(min(SCALE), max(SCALE)))
+        out[name] = {"n": mean.n, "n_cases": mean.n_clusters, "n_missing": len(part) - len(rated), "mean": mean.value}
+        out[name] |= mean.columns("low", "high", "stderr", "note")
+        if versus is not None:
+            out[name]["difference"] = _difference(rated, versus[versus[by] == name].dropna(subset="rating"))
+    return out
+
+
+def _difference(rated: pd.DataFrame, versus: pd.DataFrame) -> JsonObject:
+    """Return the mean of the method minus that of the reference, over the edits that both have ratings of."""
+    common = set(rated["case_id"]) & set(versus["case_id"])
+    if not common:
+        return {"mean": None, "note": "no edit in common", "n_cases": 0}
+    joined = pd.concat([rated, versus], keys=["method", "reference"]).query("case_id in @common")
+    own = joined.index.get_level_values(0).to_numpy() == "method"
+    found = case_estimate(joined["rating"], joined["case_id"], own, ~own)
+    columns = found.columns("low", "high", "stderr", "note", "p")
+    return {"n_cases": found.n_clusters, "mean": found.value} | columns

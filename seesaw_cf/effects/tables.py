@@ -1,0 +1,294 @@
+"""Tables that effects are made of: score tables of any size, editor by editor, and plain columns, value by value."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.tables import LATER, SCORES, column_names, read_table
+
+# Pre-edit rows may be stored once for all editors, under one of these names.
+UNEDITED = ("", "none")
+_WORDS = [field.name for field in SCORES if field.type == pa.string()]
+_CODED = {name: pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS}
+# A file's statistics of words, not of codes, tell which parts of it to skip: rows are chosen by these two columns.
+_ENCODED = [name for name in _WORDS if name not in ("editor", "kind")]
+_PART = 500_000  # rows of all editors that are paired at a time
+_BETWEEN = "\x1f"  # "unit separator": no tag has it
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A score table in a file, of which parts are read; words come as codes.
+
+    Attributes:
+        path: A Parquet file with the columns `seesaw_cf.base.tables.SCORES`.
+    """
+
+    path: Path
+
+    def rows(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        """Return some columns of the rows for which an expression holds.
+
+        Raises:
+            RecordError: The file is damaged or has other columns.
+        """
+        schema = pa.schema([_CODED.get(name, SCORES.field(name)) for name in columns])
+        stored = column_names(self.path)
+        there = [name for name in columns if name in stored]
+        rows = read_table(
+            self.path,
+            schema,
+            columns=there,
+            filters=where,
+            read_dictionary=_WORDS if where is None else _ENCODED,
+            use_threads=False,  # reading ahead would take the memory that parts save
+            pre_buffer=False,
+        )
+        return rows.unify_dictionaries()
+
+
+Scores: TypeAlias = pa.Table | pd.DataFrame | ScoreFile
+"""A score table as functions of effects take it."""
+
+
+def checked(scores: Scores) -> pa.Table | ScoreFile:
+    """Return a file as it is, and any other score table with the schema `seesaw_cf.base.tables.SCORES`.
+
+    Raises:
+        RecordError: Columns are missing or hold other types.
+    """
+    if isinstance(scores, ScoreFile):
+        return scores
+    try:
+        table = scores if isinstance(scores, pa.Table) else pa.Table.from_pandas(scores, preserve_index=False)
+        for name in [name for name in LATER if name not in table.column_names]:
+            table = table.append_column(name, pa.nulls(len(table), SCORES.field(name).type))
+        if missing := [name for name in SCORES.names if name not in table.column_names]:
+            got = f"{missing} are missing, got {table.column_names}"
+            raise RecordError(f"score table: columns {got}. See seesaw_cf.base.tables.SCORES.")
+        return table.select(SCORES.names).cast(SCORES)
+    except pa.ArrowException as error:
+        raise RecordError(f"score table: a column has another type than SCORES says ({error}).") from error
+
+
+def rows_of(
+    scores: pa.Table | ScoreFile, columns: Sequence[str] = SCORES.names, where: pc.Expression | None = None
+) -> pa.Table:
+    """Return some columns of the rows for which an expression holds."""
+    if isinstance(scores, ScoreFile):
+        return scores.rows(columns, where)
+    return (scores if where is None else scores.filter(where)).select(columns)
+
+
+def count_rows(scores: pa.Table | ScoreFile, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+    """Return the distinct rows of some columns of words, with how often each occurs as `count_all`."""
+    rows = rows_of(scores, columns, where)
+    counts = rows.group_by(list(columns)).aggregate([([], "count_all")])
+    return counts.cast(pa.schema([*(SCORES.field(name) for name in columns), ("count_all", pa.int64())]))
+
+
+def by_editor(
+    scores: pa.Table | ScoreFile, where: pc.Expression, columns: Sequence[str] = SCORES.names, parts: bool = False
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of each editor with post-edit rows, with its pre-edit rows or, if it has none, the shared ones.
+
+    Args:
+        scores: See `checked`.
+        where: Which rows count.
+        columns: Which columns are read.
+        parts: Rows of an editor may come in several tables, of whole cases in their order.
+
+    Raises:
+        RecordError: No post-edit row exists, or a phase other than "pre" and "post".
+    """
+    counts = count_rows(scores, ["editor", "phase"], where)
+    phases = set(counts["phase"].to_pylist())
+    if phases - {"pre", "post"}:
+        raise RecordError(f"score table: phases {sorted(map(str, phases))}, expected only 'pre' and 'post'.")
+    there = {(editor or "", phase) for editor, phase in zip(counts["editor"].to_pylist(), counts["phase"].to_pylist())}
+    editors = sorted(editor for editor, phase in there if phase == "post")
+    if not editors and there:
+        raise RecordError("score table: no post-edit rows, so there is no effect to compute. Score after the edit too.")
+    shared = (pc.field("phase") == "pre") & _named(UNEDITED)
+    cuts = _parts(scores, where) if parts and isinstance(scores, ScoreFile) else [where]
+    for editor in editors:
+        own = _named([editor])
+        chosen = own if (editor, "pre") in there else own | shared
+        tables = (rows_of(scores, columns, cut & chosen) for cut in cuts)
+        yield from ((editor, rows) for rows in tables if rows.num_rows)
+
+
+def _parts(scores: ScoreFile, where: pc.Expression) -> list[pc.Expression]:
+    """Cut rows into whole cases, about `_PART` rows at a time; files are written in about the order of cases."""
+    counts = count_rows(scores, ["case_id"], where).sort_by("case_id")
+    part = np.cumsum(counts["count_all"].to_numpy()) // _PART
+    firsts = counts["case_id"].to_numpy()[np.flatnonzero(np.diff(part)) + 1].tolist()
+    case, cuts = pc.field("case_id"), []
+    for low, high in zip([None, *firsts], [*firsts, None]):
+        above = where if low is None else where & (case >= low)
+        cuts.append(above if high is None else above & (case < high))
+    return cuts
+
+
+def _named(editors: Sequence[str]) -> pc.Expression:
+    named = pc.field("editor").isin(list(editors))
+    return named | pc.field("editor").is_null() if "" in editors else named
+
+
+def as_frame(rows: pa.Table) -> pd.DataFrame:
+    """Return rows with numbers as they are, and words and lists of words as `as_codes`."""
+    numbers = {field.name: pa.types.is_primitive(field.type) for field in rows.schema}
+    return pd.DataFrame({name: rows[name].to_numpy() if numbers[name] else as_codes(rows[name]) for name in numbers})
+
+
+def as_codes(column: pa.ChunkedArray) -> pd.Categorical:
+    """Return a column of words as codes of its sorted values; of lists of words the values are tuples without gaps."""
+    whole = column.combine_chunks()
+    if lists := pa.types.is_list(whole.type):
+        whole = pc.binary_join(pa.ListArray.from_arrays(whole.offsets, whole.values.fill_null("")), _BETWEEN)
+    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return _coded([([tuple(filter(None, text.split(_BETWEEN))) for text in values] if lists else values, codes)])
+
+
+def stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return frames below each other, codes as codes; the frames are emptied column by column, for want of memory."""
+    columns = {}
+    for name in list(map(str, frames[0].columns)):
+        parts = [frame.pop(name) for frame in frames]
+        coded = all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts)
+        whole = [(part.cat.categories.tolist(), part.cat.codes.to_numpy(np.int32)) for part in parts] if coded else []
+        columns[name] = _coded(whole) if coded else pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns, copy=False)
+
+
+def _coded(parts: Sequence[tuple[Sequence[Hashable], NDArray[np.integer[Any]]]]) -> pd.Categorical:
+    """Return values by their codes, -1 where missing, as codes of the values that occur, sorted and each once."""
+    used = {values[code] for values, codes in parts for code in np.flatnonzero(np.bincount(codes + 1)[1:]).tolist()}
+    place = {value: at for at, value in enumerate(sorted(used))}  # type: ignore[type-var]
+    tables = [np.array([*(place.get(value, -1) for value in values), -1], np.int32) for values, _ in parts]
+    moved = np.concatenate([table[codes] for table, (_, codes) in zip(tables, parts)])
+    return pd.Categorical.from_codes(moved, categories=pd.Index(list(place), tupleize_cols=False))
+
+
+# Plain columns: every value is checked by the one kind that its column is declared to hold.
+
+Id = int | str
+"""What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""
+Kind = Callable[[str, Sequence[object]], object]
+"""A column's name and values -> the values as they are computed with; raises `RecordError` at the first bad one."""
+
+
+def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
+    """Check that columns have the same number of rows, and return it.
+
+    Raises:
+        RecordError: A column is not a list, or columns are empty or of unequal length; all lengths are shown.
+    """
+    for name, column in columns.items():
+        if not isinstance(column, Sized) or isinstance(column, str | bytes | Mapping) or not getattr(column, "ndim", 1):
+            raise RecordError(f"{name} is {checks.shown(column)}, expected a list with one value per row.")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise RecordError(f"columns have unequal lengths {lengths}; give one value per row in every column.")
+    if not any(lengths.values()):
+        raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
+    return next(iter(lengths.values()))
+
+
+def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Read columns of equal length into a data frame.
+
+    Args:
+        kinds: Column -> what it holds: `ids`, `wholes`, `floats`, `float_lists`, `labels`, `optional_labels` or
+            `text_lists`.
+        columns: Column -> one value per row: lists, arrays, series or columns of a data set.
+
+    Raises:
+        RecordError: Unequal lengths, no rows, or a value that its column cannot hold; row, value and what was expected.
+    """
+    check_lengths(columns)
+    return pd.DataFrame({name: kinds[name](name, list(column)) for name, column in columns.items()})
+
+
+def read_clustered(
+    kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
+) -> pd.DataFrame:
+    """Read columns as `read_columns` does, and add `cluster`, codes from 0; None = every row is a separate one."""
+    if cluster is None:
+        frame = read_columns(kinds, columns)
+        return frame.assign(cluster=np.arange(len(frame)))
+    frame = read_columns({**kinds, "cluster": ids}, {**columns, "cluster": cluster})
+    return frame.assign(cluster=pd.factorize(frame["cluster"])[0])
+
+
+def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:
+    """Read a column of 64-bit whole numbers, or of texts."""
+    if any(isinstance(value, str) for value in column):
+        return labels(name, column)
+    return wholes(name, column)
+
+
+def wholes(name: str, column: Sequence[object]) -> NDArray[np.int64]:
+    """Read a column of 64-bit whole numbers."""
+    return np.array(checks.each(name, column, partial(checks.whole, low=-(2**63), high=2**63 - 1)), dtype=np.int64)
+
+
+def labels(name: str, column: Sequence[object]) -> pd.Series:
+    """Read a column of texts."""
+    return pd.Series(checks.each(name, column, checks.text), dtype=object)
+
+
+def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
+    """Read a column of texts; None, NaN and "" are missing, and become None."""
+    return pd.Series(checks.each(name, column, _text_or_none), dtype=object)
+
+
+def text_lists(name: str, column: Sequence[object]) -> pd.Series:
+    """Read a column with a list of texts in every row."""
+    texts = checks.each(name, column, partial(checks.each, check=checks.text))
+    return pd.Series(map(list, texts), dtype=object)
+
+
+def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
+    """Read a column of numbers, infinite ones included; None becomes NaN."""
+    if set(map(type, column)) <= {float, type(None)}:
+        return np.array(column, dtype=np.float64)
+    return np.array(checks.each(name, column, _number), dtype=np.float64)
+
+
+def float_lists(name: str, column: Sequence[object]) -> pd.Series:
+    """Read a column with an array of numbers in every row."""
+    lists = checks.each(name, column, lambda where, value: floats(where, checks.items(where, value)))
+    return pd.Series(lists, dtype=object)
+
+
+def _text_or_none(where: str, value: object) -> str | None:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return None if missing else checks.text(where, value) or None
+
+
+def _number(where: str, value: object) -> float:
+    if value is None:
+        return math.nan
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond every float
+            pass
+    raise RecordError(f"{where} is {checks.shown(value)}, expected a number or None.")
