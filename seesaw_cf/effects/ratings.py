@@ -22,7 +22,7 @@ from seesaw_cf.stats.simple import case_estimate
 NAN = float("nan")
 # 1: more present after the edit, -1: more present before, 0: equal.
 SIDES = (-1.0, 0.0, 1.0)
-_KINDS = dict.fromkeys(("item", "group", "flaw", "rater", "edit", "method"), labels)
+_KINDS: dict[str, Kind] = dict.fromkeys(("item", "group", "flaw", "rater", "edit", "method"), labels)
 _KINDS |= {"rating": floats, "case_id": ids}
 
 
