@@ -13,7 +13,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.means import plain_mean
-from seesaw_cf.effects.tables import floats, ids, labels, read_columns
+from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns
 from seesaw_cf.stats import t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
