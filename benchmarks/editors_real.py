@@ -38,7 +38,7 @@ from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.make_editors import read_settings
+from seesaw_cf.run.make_editors import editor_settings
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import case_estimate
@@ -166,7 +166,7 @@ def main() -> None:
     released = given.cases.is_dir()
     cases = drawn(given.cases, given.edits, given.seed) if released else read_cases(given.cases)[: given.edits]
     models: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    changed = read_settings(given.editor_config, EDITORS)
+    changed = editor_settings(given.editor_config, EDITORS)
     given.runs.mkdir(parents=True, exist_ok=True)
     data = given.runs / f"cases-{given.cases.stem}-{len(cases)}-{given.seed}.parquet"
     pq.write_table(cases_to_table(cases), data)

@@ -37,7 +37,7 @@ from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.models.load import load_model
 from seesaw_cf.report import write_report
-from seesaw_cf.run import before, job, jobs, runner
+from seesaw_cf.run import edits, job, jobs, runner
 
 TEXTS = 400
 ROWS = (64, 1024)
@@ -45,7 +45,7 @@ ROWS = (64, 1024)
 # Part -> where the function that does it is looked up; a part within another counts for itself alone.
 PARTS: dict[str, tuple[Any, str]] = {
     "reading and noise floor": (job, "make_run"),
-    "scores before": (before.ScoresBefore, "_score"),
+    "scores before": (edits.ScoresBefore, "_score"),
     "second moments": (runner.Run, "fit"),
     "editing": (runner, "edit_units"),
     "scores after": (runner, "score_edits"),

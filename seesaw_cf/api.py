@@ -39,9 +39,8 @@ from seesaw_cf.report import report as make_report
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.render import render_page
 from seesaw_cf.report.tables import latex
-from seesaw_cf.run.design import Number
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.jobs import Job, SettingsSource, settings_document
+from seesaw_cf.run.jobs import Job, Number, SettingsSource, settings_document
 from seesaw_cf.run.prepare import LoadedModel
 
 __all__ = ["Audit", "audit"]

@@ -52,16 +52,14 @@ def audit(
     check_model_name(job.model)
     check_configs(job.data, job.asked_configs)
     out = out or Path("audited") / safe_name("-".join([Path(job.model).name, *job.names, *job.changed_places]))
+    from seesaw_cf.run.job import run_job
+
+    run_job(job, out, keep_deltas=keep_deltas, progress=not quiet, workers=workers)
     if job.has_doses:
         from seesaw_cf.report.dose import write_dose_report
-        from seesaw_cf.run.dose import run_dose
 
-        run_dose(job, out, progress=not quiet)
         say(write_dose_report(out, pictures=page.pictures))
     else:
-        from seesaw_cf.run.job import run_job
-
-        run_job(job, out, keep_deltas=keep_deltas, progress=not quiet, workers=workers)
         from seesaw_cf.report import write_report
 
         with stages("tables", 6, silent=quiet):

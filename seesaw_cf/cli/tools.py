@@ -81,11 +81,11 @@ def check(
     from seesaw_cf.models.corpus import corpus_of
     from seesaw_cf.models.load import load_model
     from seesaw_cf.records.load import load_cases, usual_configs
-    from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
+    from seesaw_cf.run.make_editors import editor_settings, make_editor, settings_of
 
     cases = load_cases(data, usual_configs(data)[0])
     loaded, tokenizer = load_model(model, device=device)
-    settings = settings_of(name, read_settings(editor_config, (name,)))
+    settings = settings_of(name, editor_settings(editor_config, (name,)))
     made = make_editor(name, loaded, settings, corpus_of(corpus, model), cases[_FACTS:])
     clauses = check_contract(made, loaded, tokenizer, [case.request for case in cases[:_FACTS]])
     for clause, fault in clauses.items():

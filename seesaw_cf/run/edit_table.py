@@ -37,17 +37,12 @@ EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
         ("case_id", pa.int64()),
-        ("relation_id", pa.string()),
-        ("effect_relation_id", pa.string()),
-        ("subject", pa.string()),
-        ("target_true", pa.string()),
-        ("target_new", pa.string()),
+        *(
+            (name, pa.string())
+            for name in ("relation_id", "effect_relation_id", "subject", "target_true", "target_new")
+        ),
         ("status", pa.string()),
-        ("delta_norm", pa.float64()),
-        ("new_pre", pa.float64()),
-        ("true_pre", pa.float64()),
-        ("new_post", pa.float64()),
-        ("true_post", pa.float64()),
+        *((name, pa.float64()) for name in ("delta_norm", "new_pre", "true_pre", "new_post", "true_post")),
         ("raised", pa.bool_()),
         ("success", pa.bool_()),
         ("candidates", pa.list_(pa.string())),
@@ -76,17 +71,11 @@ def write_edits(file: Path, rows: Iterable[TableRow], nats: float = 0.0, schema:
     write_table(file, pa.Table.from_pylist([_judged(row, nats) for row in rows], schema))
 
 
-_Row = dict[str, Any]  # of `EDITS`
-
-
-def _judged(row: _Row, nats: float) -> _Row:
+def _judged(row: dict[str, Any], nats: float) -> TableRow:
     """Return the row with `raised`, `success` (None where a side was not scored) and what was known before the edit."""
-
-    def higher(first: str, second: str) -> bool | None:
+    for name, first, second in (("raised", "new_post", "new_pre"), ("success", "new_post", "true_post")):
         left, other = row.get(first), row.get(second)
-        return None if left is None or other is None else bool(above(left, other, nats))
-
-    row |= {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
+        row[name] = None if left is None or other is None else bool(above(left, other, nats))
     if not (names := row.get("candidates")):  # no true target
         return row
     logprobs = np.array(row["candidates_pre"], dtype=np.float64)
@@ -107,7 +96,7 @@ def check_first_edits(store: Store, keys: Sequence[Key], first: int, ignore_dama
     """
     if not all(map(store.has, keys[:first])):
         return
-    editor, tables, facts = keys[0][0], *zip(*map(store.read, keys[:first]), strict=True)
+    editor, (tables, facts) = keys[0][0], zip(*map(store.read, keys[:first]), strict=True)
     single = store.manifest.protocol == "single"
     numbers = edit_numbers(pd.DataFrame([row for unit in facts for row in unit["edits"]])) if single else None
     nats, _ = tolerance(asdict(store.manifest))
@@ -165,17 +154,15 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
     answers: dict[str, set[str]] = defaultdict(set)
     true: dict[tuple[str, str], set[str]] = defaultdict(set)
     for case in cases:
-        request = case.request
+        request, other = case.request, case.effect_relation_id
         answers[request.relation_id] |= {request.target_true.label, request.target_new.label}
         true[request.subject, request.relation_id].add(request.target_true.label)
-        if case.effect_relation_id is not None:
-            answers[case.effect_relation_id].update(case.candidates)
-            true[request.subject, case.effect_relation_id].update(case.gold)
-    drawn = {name: _drawn(names, seed) for name, names in answers.items() if name}
+        if other is not None:
+            answers[other].update(case.candidates)
+            true[request.subject, other].update(case.gold)
+    drawn = {}
+    for relation in filter(None, answers):
+        names = sorted(label for label in answers[relation] if label.strip())
+        places = np.random.default_rng([seed, len(names)]).permutation(len(names))[:MOST_CANDIDATES]
+        drawn[relation] = tuple(names[place] for place in places)
     return Candidates(drawn, {key: frozenset(names) for key, names in true.items()})
-
-
-def _drawn(labels: set[str], seed: int) -> tuple[str, ...]:
-    names = sorted(label for label in labels if label.strip())
-    rng = np.random.default_rng([seed, len(names)])
-    return tuple(names[index] for index in rng.permutation(len(names))[:MOST_CANDIDATES])

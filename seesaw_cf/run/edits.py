@@ -1,103 +1,156 @@
-"""One edit, from request to restored weights; an edit that did nothing is shown, not hidden."""
+"""Scores before any edit; then one edit, from request to restored weights. An edit that did nothing is shown."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import instance
 from seesaw_cf.base.errors import EditError, PromptError
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.editors.contract import state_of
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
-from seesaw_cf.run.edit_table import MADE, Candidates
-from seesaw_cf.run.questions import CaseQuestions, Question
+from seesaw_cf.run.edit_table import EDITS, MADE, MOST_CANDIDATES, Candidates
+from seesaw_cf.run.questions import MOST_IN_MEMORY, Question, count_questions, find_indistinct
 from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer, score_each
+from seesaw_cf.scoring.pre_scores import blocks, pre_scores
+
+
+class Scores(NamedTuple):
+    """Scores before any edit.
+
+    Attributes:
+        scores: Of every question, and of the other candidates of the edits.
+        indistinct: Answers that no score tells from another answer of their question, with the reason; these have no
+            score in `scores` either.
+    """
+
+    scores: Mapping[Cloze, ClozeScore]
+    indistinct: Mapping[Cloze, ClozeScore]
+
+
+@dataclass(frozen=True)
+class ScoresBefore:
+    """The scores of a run's questions before any edit: of all, or of one block where all would fill the memory.
+
+    Attributes:
+        scorer: Scores with the unedited model.
+        tokenizer: The model's tokenizer.
+        identity: What the scores depend on, see `pre_scores`.
+        units: All units of the run.
+        candidates: What the true target of each case is ranked among.
+        progress: Show progress bars.
+    """
+
+    scorer: Scorer
+    tokenizer: PreTrainedTokenizerBase
+    identity: Mapping[str, object]
+    units: Sequence[Unit]
+    candidates: Candidates
+    progress: bool
+    _loaded: dict[int, Scores] = field(default_factory=dict, init=False)  # by the identity of the first unit
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether the scores of all questions are in memory together."""
+        cases = (case for unit in self.units for case in unit.cases)
+        return sum(count_questions(case) + MOST_CANDIDATES for case in cases) <= MOST_IN_MEMORY
+
+    def of(self, block: Sequence[Unit]) -> Scores:
+        """Return scores of all questions of a block; what is neither in memory nor in the cache is scored.
+
+        Raises:
+            PromptError: No question of the run, or of its first block, can be scored.
+        """
+        units = self.units if self.fits else block
+        if (key := id(units[0])) not in self._loaded:
+            self._loaded.clear()
+            self._loaded[key] = self._score(units)
+        return self._loaded[key]
+
+    def parts(self, units: Sequence[Unit]) -> list[list[Cloze]]:
+        """Return every question of units, then the other candidates of their edits, in the blocks that are cached."""
+        clozes = {q.cloze for unit in units for _, asked in unit.questions() for q in asked}
+        cases = (case for unit in units for case in unit.cases)
+        more = {cloze for case in cases for cloze in self.candidates.clozes(case)} - clozes
+        return blocks(clozes) + blocks(more)
+
+    def _score(self, units: Sequence[Unit]) -> Scores:
+        parts = self.parts(units)
+        found = pre_scores(self.scorer, parts, self.identity)
+        bar = Bar(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
+        scores = {cloze: score for part in bar for cloze, score in part.items()}
+        if units[0] is self.units[0] and scores and not any(score.status == "ok" for score in scores.values()):
+            why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
+            raise PromptError(f"{why}; ask others, or another model. First: {scores[parts[0][0]].status}")
+        cases = (case for unit in units for case in unit.questions())
+        indistinct = find_indistinct(self.tokenizer, cases, scores)
+        return Scores({**scores, **indistinct}, indistinct)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the change of a model led to in one unit.
+    """The change of a model in one unit, and what it led to.
 
     Attributes:
-        scores: Score of every question after the change; unscorable when no edit was made.
         status: Case number -> "ok", "zero delta", "asked only", "non-finite delta" or "refused: ...".
-        delta_norm: Frobenius norm over all changed parameters; NaN when unknown.
         delta: The edit itself; None when it was refused or not finite, and of a model changed elsewhere.
+        norm: Frobenius norm over all changed parameters; NaN when unknown.
+        scores: Score of every question after the change; {} when no edit was made.
     """
 
-    scores: Mapping[Cloze, ClozeScore]
     status: Mapping[int, str]
-    delta_norm: float
     delta: WeightDelta | None = None
+    norm: float = math.nan
+    scores: Mapping[Cloze, ClozeScore] = field(default_factory=dict)
+
+    @property
+    def is_zero(self) -> bool:
+        """The delta changes nothing, so the edited model is the model as it was."""
+        return "zero delta" in self.status.values()
 
     def after(self, case: Case, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
         """Return the scores of a case's questions after the change: none when the case's own edit was not made."""
-        status = self.status.get(case.case_id, "ok")
-        if status in MADE:
-            return {q.cloze: self.scores[q.cloze] for q in asked}
-        return dict.fromkeys((q.cloze for q in asked), ClozeScore(math.nan, 0, False, status))
+        status = self.status.get(case.case_id, "ok" if self.scores else next(iter(self.status.values())))
+        none = ClozeScore(math.nan, 0, False, status)
+        return {q.cloze: self.scores[q.cloze] if status in MADE else none for q in asked}
 
-    def edit_rows(
-        self, editor: str, cases: CaseQuestions, before: Mapping[Cloze, ClozeScore], candidates: Candidates
-    ) -> list[TableRow]:
-        """Return one row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
+    def edit_row(
+        self, editor: str, case: Case, asked: Sequence[Question], before: Mapping[Cloze, ClozeScore], among: Candidates
+    ) -> TableRow:
+        """Return the row of `EDITS` of a case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
-            cases: The cases of the unit with their questions.
+            case: A case of the unit.
+            asked: Its questions.
             before: Scores before any edit, of the candidates too.
-            candidates: What the true target is ranked among.
+            among: What the true target is ranked among.
         """
-        rows: list[TableRow] = []
-        for case, asked in cases:
-            own = {q.role: q.cloze for q in asked if q.kind == "efficacy"}
-            new_pre, true_pre, new_post, true_post = (
-                _logprob(table[own[role]]) if role in own else None
-                for table in (before, self.after(case, asked))
-                for role in ("target_new", "target_true")
-            )
-            rows.append(
-                {
-                    "editor": editor,
-                    "case_id": case.case_id,
-                    "relation_id": case.request.relation_id,
-                    "effect_relation_id": case.effect_relation_id,
-                    "subject": case.request.subject,
-                    "target_true": case.request.target_true.label,
-                    "target_new": case.request.target_new.label,
-                    "status": self.status[case.case_id],
-                    "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
-                    "new_pre": new_pre,
-                    "true_pre": true_pre,
-                    "new_post": new_post,
-                    "true_post": true_post,
-                    "candidates": list(candidates.of(case)),
-                    "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
-                }
-            )
-        return rows
+        own = {q.role: q.cloze for q in asked if q.kind == "efficacy"}
+        sides, request = (own.get("target_new"), own.get("target_true")), case.request
+        known = [
+            _logprob(table[side]) if side else None for table in (before, self.after(case, asked)) for side in sides
+        ]
+        targets = (request.target_true.label, request.target_new.label)
+        about = (request.relation_id, case.effect_relation_id, request.subject, *targets, self.status[case.case_id])
+        norm = None if math.isnan(self.norm) else self.norm
+        row = dict(zip(EDITS.names, (editor, case.case_id, *about, norm, *known)))
+        logprobs = [_logprob(before[cloze]) for cloze in among.clozes(case)]
+        return {**row, "candidates": list(among.of(case)), "candidates_pre": logprobs}
 
 
-@dataclass(frozen=True, slots=True)
-class UnitEdit:
-    """The edit of one unit.
-
-    Attributes:
-        delta: None when it was refused or not finite.
-        status: What became of each of its cases.
-        zero: The delta changes nothing, so the edited model is the model as it was.
-    """
-
-    delta: WeightDelta | None
-    status: Mapping[int, str]
-    zero: bool = False
+def _logprob(score: ClozeScore) -> float | None:
+    return score.logprob if score.status == "ok" else None
 
 
 @contextlib.contextmanager
@@ -117,26 +170,10 @@ def no_side_effects(editor: str, model: PreTrainedModel, tokenizer: PreTrainedTo
         )
 
 
-@contextlib.contextmanager
-def no_exit(editor: Editor) -> Iterator[None]:
-    """Make it an error of an editor that it ends the program.
-
-    Raises:
-        EditError: It called `sys.exit`.
-    """
-    try:
-        yield
-    except SystemExit as error:
-        raise EditError(
-            f"{type(editor).__name__}: it ended the program (sys.exit({error.code!r})), expected an edit or an "
-            "exception. Correct it."
-        ) from error
-
-
 def edit_units(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, editor: Editor, groups: Sequence[Sequence[Case]]
-) -> list[UnitEdit]:
-    """Make one delta for each group of cases; the model is untouched.
+) -> list[Outcome]:
+    """Make one delta for each group of cases; the model is untouched, and nothing is scored yet.
 
     Groups of one request go through the editor's `edit_each` when it has one, which optimises them together. Of two
     cases of a group that contradict each other the first is edited; cases of one request are edited once.
@@ -148,51 +185,50 @@ def edit_units(
         groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
     """
     plans = [_consistent(cases) for cases in groups]
-    requests = [_requests(group) for group, _ in plans]
-    with no_exit(editor):
-        if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(own) == 1 for own in requests):
-            # One request that cannot be edited must not take the others with it: then each is tried alone, below.
-            with contextlib.suppress(EditError, PromptError):
-                deltas = editor.edit_each(model, tokenizer, [own for (own,) in requests])
-                return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
-        return [_edit_one(model, tokenizer, editor, group, status) for group, status in plans]
+    if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(requests) == 1 for requests, _ in plans):
+        # One request that cannot be edited must not take the others with it: then each is tried alone, below.
+        with contextlib.suppress(EditError, PromptError):
+            deltas = editor.edit_each(model, tokenizer, [request for (request,), _ in plans])
+            return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
+    outcomes = []
+    for requests, status in plans:
+        try:
+            outcomes.append(_checked(editor.edit(model, tokenizer, requests), status))
+        except (EditError, PromptError) as error:
+            refused = f"refused: {error}"
+            outcomes.append(Outcome({case: refused if text == "ok" else text for case, text in status.items()}))
+    return outcomes
 
 
-def _edit_one(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    editor: Editor,
-    cases: Sequence[Case],
-    status: dict[int, str],
-) -> UnitEdit:
-    try:
-        return _checked(editor.edit(model, tokenizer, _requests(cases)), status)
-    except (EditError, PromptError) as error:
-        return UnitEdit(None, {**status, **{case.case_id: f"refused: {error}" for case in cases}})
+def _consistent(cases: Sequence[Case]) -> tuple[list[EditRequest], dict[int, str]]:
+    """Drop cases that ask another target for a fact already in the batch; say which case they contradict."""
+    first: dict[tuple[str, str], Case] = {}
+    requests, status = dict[EditRequest, None](), {}
+    for case in cases:
+        earlier = first.setdefault((case.request.subject, case.request.relation_id), case)
+        if earlier.request.target_new.label == case.request.target_new.label:
+            requests[case.request] = None
+            status[case.case_id] = "ok"
+        else:
+            status[case.case_id] = f"refused: contradicts case {earlier.case_id} of the same batch"
+    return list(requests), status
 
 
-def _requests(cases: Sequence[Case]) -> list[EditRequest]:
-    return list(dict.fromkeys(case.request for case in cases))
-
-
-def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
+def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Outcome:
     """Check the delta itself: one that is not finite is dropped, one that is zero is kept and marked."""
-    instance(
-        "edit: what the editor returned",
-        delta,
-        WeightDelta,
-        "a WeightDelta; `seesaw-cf check` says which of its promises an editor breaks",
-    )
-    finite, zero = delta.is_finite(), delta.is_zero()
-    verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
+    remedy = "a WeightDelta; `seesaw-cf check` says which of its promises an editor breaks"
+    instance("edit: what the editor returned", delta, WeightDelta, remedy)
+    finite = delta.is_finite()
+    verdict = "non-finite delta" if not finite else "zero delta" if delta.is_zero() else "ok"
     status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
-    return UnitEdit(delta if finite else None, status, zero and finite)
+    norm = math.sqrt(sum(norm**2 for norm in delta.norms().values())) if finite else math.nan
+    return Outcome(status, delta if finite else None, norm)
 
 
 def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
-    edits: Sequence[UnitEdit],
+    edits: Sequence[Outcome],
     units: Sequence[Unit],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
@@ -213,63 +249,26 @@ def score_edits(
     Raises:
         EditError: The weights after the edits are not those from before.
     """
-    asked = [_moved(edit.delta, unit) for edit, unit in zip(edits, units, strict=True)]
+    asked = [list(distinct(unit)) for unit in units]
     jobs = [
-        (edit.delta, list(clozes.values()))
+        (edit.delta, [Cloze(edit.delta.context + cloze.context, cloze.target) for cloze in clozes])
         for edit, clozes in zip(edits, asked, strict=True)
-        if edit.delta is not None and not edit.zero
+        if edit.delta is not None and not edit.is_zero
     ]
     scores = iter(score_each(scorer, model, jobs))
-    _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
-    return [_outcome(edit, clozes, before, scores) for edit, clozes in zip(edits, asked, strict=True)]
-
-
-def _moved(delta: WeightDelta | None, unit: Unit) -> dict[Cloze, Cloze]:
-    """Map every distinct question to the one asked in its place, which begins with the delta's text."""
-    context = delta.context if delta else ""
-    clozes = dict.fromkeys(q.cloze for _, asked in unit.questions() for q in asked)
-    return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in clozes}
-
-
-def _outcome(
-    edit: UnitEdit,
-    clozes: Mapping[Cloze, Cloze],
-    before: Mapping[Cloze, ClozeScore],
-    scores: Iterator[list[ClozeScore]],
-) -> Outcome:
-    """Take the next list of scores, unless nothing was scored for want of a delta that changes something."""
-    if edit.delta is None:
-        refused = ClozeScore(math.nan, 0, False, next(iter(edit.status.values())))
-        return Outcome(dict.fromkeys(clozes, refused), edit.status, math.nan)
-    if edit.zero:
-        return Outcome({cloze: before[cloze] for cloze in clozes}, edit.status, 0.0, edit.delta)
-    norm = math.sqrt(sum(value**2 for value in edit.delta.norms().values()))
-    return Outcome(dict(zip(clozes, next(scores), strict=True)), edit.status, norm, edit.delta)
-
-
-def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
-    """Drop cases that ask another target for a fact already in the batch; say which case they contradict."""
-    first: dict[tuple[str, str], Case] = {}
-    consistent, status = [], {}
-    for case in cases:
-        earlier = first.setdefault((case.request.subject, case.request.relation_id), case)
-        if earlier.request.target_new.label == case.request.target_new.label:
-            consistent.append(case)
-            status[case.case_id] = "ok"
-        else:
-            status[case.case_id] = f"refused: contradicts case {earlier.case_id} of the same batch"
-    return consistent, status
-
-
-def _check_restored(model: PreTrainedModel, names: Collection[str], hashes: Mapping[str, str]) -> None:
-    now = parameter_hashes(model, names, checksum)
-    changed = [name for name, value in now.items() if hashes[name] != value]
-    if changed:
+    now = parameter_hashes(model, {name for delta, _ in jobs for name in delta.updates}, checksum)
+    if changed := [name for name, value in now.items() if hashes[name] != value]:
         raise EditError(
             f"the weights {changed} are not the same bytes as before the edit: an editor wrote to the model outside "
             "its delta. Nothing scored since the last shard can be trusted; run again with a correct editor."
         )
+    outcomes = []
+    for edit, clozes in zip(edits, asked, strict=True):
+        own = [] if edit.delta is None else [before[cloze] for cloze in clozes] if edit.is_zero else next(scores)
+        outcomes.append(replace(edit, scores=dict(zip(clozes, own))))
+    return outcomes
 
 
-def _logprob(score: ClozeScore) -> float | None:
-    return score.logprob if score.status == "ok" else None
+def distinct(*units: Unit) -> Iterable[Cloze]:
+    """Return the distinct questions of units, in their order."""
+    return dict.fromkeys(q.cloze for unit in units for _, asked in unit.questions() for q in asked)

@@ -1,21 +1,27 @@
-"""The models of a run that were changed elsewhere (`--changed NAME=WHERE`): each a second model, held one at a time."""
+"""The models of a run that were changed elsewhere (`--changed NAME=WHERE`), and what they are asked.
+
+Each is a second model; one of them is held at a time.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
-from seesaw_cf.base.types import Cloze, ClozeScore
+from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.types import Case, EditRequest, JsonObject
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig, noise_like
 from seesaw_cf.editors.locate.config import with_settings
@@ -23,11 +29,14 @@ from seesaw_cf.models.changed import ChangedModel, SecondModel, find_changed, no
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.names import EditedModel
-from seesaw_cf.run.edits import Outcome
+from seesaw_cf.records.arrow import cases_to_table, read_cases
+from seesaw_cf.run.edits import Outcome, distinct
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
-from seesaw_cf.run.units import Unit
+from seesaw_cf.run.units import Unit, units
 from seesaw_cf.scoring import Scorer, make_scorer
+
+_PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")  # what a case may take over from the record of its request
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class ExternalModel:
     config: Settings
     norm: float
     load: Callable[[], SecondModel]
-    how: Callable[[PreTrainedModel, PreTrainedTokenizerBase], Scorer]
+    how: Callable[[SecondModel], Scorer]
 
 
 @dataclass(eq=False)
@@ -60,27 +69,23 @@ class SecondModels:
     models: Mapping[str, ExternalModel]
     _loaded: tuple[str, SecondModel, Scorer] | None = None
 
-    def outcomes(self, name: str, units: Sequence[Unit]) -> list[Outcome]:
-        """Score units with a changed model: one change for all of them."""
-        clozes = list(dict.fromkeys(q.cloze for unit in units for _, asked in unit.questions() for q in asked))
-        scores = dict(zip(clozes, self.score(name, clozes), strict=True))
-        return [Outcome(scores, unit.status(), self.models[name].norm) for unit in units]
-
-    def score(self, name: str, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        """Score with a changed model, in the base's place on the device."""
+    def outcomes(self, name: str, asked: Sequence[Unit]) -> list[Outcome]:
+        """Score units with a changed model, in the base's place on the device: one change for all of them."""
+        clozes = list(distinct(*asked))
         with _off_device(self.base) as device:
             if self._loaded is None or self._loaded[0] != name:
                 self._loaded = None
                 second = self.models[name].load()
                 _move(second.model, device)
-                self._loaded = (name, second, self.models[name].how(second.model, second.tokenizer))
+                self._loaded = (name, second, self.models[name].how(second))
             _, second, scorer = self._loaded
             _move(second.model, device)
             try:
-                return scorer.score(clozes)
+                scores = dict(zip(clozes, scorer.score(clozes), strict=True))
             finally:
                 if device.type != "cpu":
                     _move(second.model, torch.device("cpu"))
+        return [Outcome(unit.status(), None, self.models[name].norm, scores) for unit in asked]
 
 
 @contextlib.contextmanager
@@ -118,9 +123,8 @@ def find_external(
     for name, places in job.control_places.items():
         for number, where in enumerate(places, start=1):
             found[control_name("random", name, number)] = find_changed(where)
-    if found and not editors and (others := [kind for kind in job.controls if kind not in ("random", "none")]):
-        for kind in others:
-            one_of("control", kind, CONTROLS)
+    others = [one_of("control", kind, CONTROLS) for kind in job.controls if kind not in ("random", "none")]
+    if found and not editors and others:
         raise EditError(
             f"--control {others[0]}: a model that is edited already cannot be edited with another fact. Use --control "
             "random, a change of the same norm, or name an --editor."
@@ -150,9 +154,7 @@ def read_external(
     Raises:
         SeesawError: A model cannot be loaded, or is the base; see `ChangedModel.load`.
     """
-    models: dict[str, ExternalModel] = {}
-    facts: dict[str, EditedModel] = {}
-    controls: dict[str, ExternalModel] = {}
+    models, controls, facts = dict[str, ExternalModel](), dict[str, ExternalModel](), dict[str, EditedModel]()
     how = partial(_scorer, job)
     known = identity(base, tokenizer) if found else {}
     numbers = range(1, job.control_seeds + 1) if job.changed_controls else ()
@@ -164,31 +166,22 @@ def read_external(
             own = identity(second.model, second.tokenizer)
         if all(own[part] == known[part] for part in ("fingerprint", "tokenizer")):
             raise RecordError(changed.is_base())
+        norm = math.sqrt(sum(norm**2 for norm in norms.values())) if norms else math.nan
         digest = hashlib.sha256(json.dumps([own["fingerprint"], own["tokenizer"]]).encode()).hexdigest()
-        config = {"form": changed.form, "sha256": digest}
-        models[name] = ExternalModel(config, _length(norms), load, how)
-        given = not is_control(name) and control_name("random", name) in found
-        drawn = bool(norms) and not given and not is_control(name)
-        notes = [*second.notes]
-        if not drawn and not given and not is_control(name):
+        config, notes = {"form": changed.form, "sha256": digest}, [*second.notes]
+        models[name] = ExternalModel(config, norm, load, how)
+        if is_control(name):
+            null = ""
+        elif not (null := "given" if control_name("random", name) in found else "noise" if norms else ""):
             notes.append("it has no random control: its weights are not comparable. Name one with --control-model")
-        facts[name] = {
-            "source": hide_secrets(changed.source),
-            "form": changed.form,
-            "notes": notes,
-            "null": "given" if given else "noise" if drawn else "",
-        }
-        for number in numbers if drawn else ():
+        facts[name] = {"source": hide_secrets(changed.source), "form": changed.form, "notes": notes, "null": null}
+        for number in numbers if null == "noise" else ():
             random = control_name("random", name, number)
             settings = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
             noise = partial(_noisy, base, tokenizer, norms, settings.seed)
-            controls[random] = ExternalModel(asdict(settings) | config, _length(norms), noise, how)
+            controls[random] = ExternalModel(asdict(settings) | config, norm, noise, how)
         del second
     return models | controls, facts
-
-
-def _length(norms: Mapping[str, float]) -> float:
-    return math.sqrt(sum(norm**2 for norm in norms.values())) if norms else math.nan
 
 
 def _noisy(
@@ -197,7 +190,94 @@ def _noisy(
     return SecondModel(with_delta(base, noise_like(base, norms, seed)), tokenizer)
 
 
-def _scorer(job: Job, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer:
+def _scorer(job: Job, second: SecondModel) -> Scorer:
     """Return what asks a model; kernels of quantised models give other numbers in other batches."""
-    how = "single" if getattr(model, "is_quantized", False) else job.scorer
-    return make_scorer(model, tokenizer, how, job.max_tokens, job.memory_bytes)[0]
+    how = "single" if getattr(second.model, "is_quantized", False) else job.scorer
+    return make_scorer(second.model, second.tokenizer, how, job.max_tokens, job.memory_bytes)[0]
+
+
+# What changed models are asked: a run's questions about people, and those of the facts that they were edited for.
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The cases that changed models are asked about.
+
+    Attributes:
+        cases: Those of the run, then requests that no case is about.
+        requested: Numbers of those that the models were edited for.
+    """
+
+    cases: tuple[Case, ...] = ()
+    requested: frozenset[int] = frozenset()
+
+    def units(self, protocol: str) -> list[Unit]:
+        """Cut the cases into units."""
+        others = frozenset(case.case_id for case in self.cases) - self.requested
+        return [replace(unit, asked_only=others) for unit in units(self.cases, protocol)]
+
+    def facts(self, file: Path | None) -> JsonObject:
+        """Return what the manifest records of the requests; {} without a file of them."""
+        if file is None:
+            return {}
+        rows = cases_to_table(case for case in self.cases if case.case_id in self.requested).to_pylist()
+        digest = hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
+        return {"requests": {"file": file.name, "asked": len(self.requested), "sha256": digest}}
+
+
+def match_requests(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Requests:
+    """Match the requests that models were edited for with the cases of a run.
+
+    A request is matched with every case of the same subject and new target, and of the same relation where it names
+    one. Such a case keeps its own prompts and gets paraphrases and neighborhood prompts of the request's record where
+    it has none. A request without a case is asked on its own, with a new number.
+
+    Args:
+        cases: Of the run.
+        requests: Records of the requests; none when it is unknown what the models were edited for.
+    """
+    records, requested, unmatched = [], set(), list(requests)
+    for case in cases:
+        own = next((record for record in requests if _is_about(record.request, case.request)), None)
+        if own is not None:
+            unmatched = [record for record in unmatched if not _is_about(record.request, case.request)]
+            case = replace(case, **{name: getattr(case, name) or getattr(own, name) for name in _PROMPTS})
+            requested.add(case.case_id)
+        records.append(case)
+    numbers = itertools.count(max((case.case_id for case in cases), default=-1) + 1)
+    records += (added := [replace(record, case_id=number) for record, number in zip(unmatched, numbers)])
+    return Requests(tuple(records), frozenset(requested | {case.case_id for case in added}))
+
+
+def _is_about(request: EditRequest, case: EditRequest) -> bool:
+    same = (request.subject, request.target_new.label) == (case.subject, case.target_new.label)
+    return same and request.relation_id in ("", case.relation_id)
+
+
+def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Case]) -> Requests:
+    """Return what is asked of the models behind `--changed`.
+
+    Args:
+        file: The requests that they were edited for, in any format that `build --records` reads; None: unknown.
+        changed: The values of `--changed`.
+        cases: Of the run.
+
+    Raises:
+        RecordError: Requests without a model that was edited, or a damaged file.
+        StorageError: The file cannot be read.
+    """
+    if not changed and file is None:
+        return Requests()
+    if not changed:
+        raise RecordError(
+            f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
+            "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
+        )
+    requests = match_requests(cases, () if file is None else read_cases(file))
+    if not any(qs for unit in requests.units("single") for _, qs in unit.questions()):
+        raise RecordError(
+            f"--changed: none of the {len(cases)} cases asks about other people, and it is unknown what the models "
+            "were edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, "
+            "--config."
+        )
+    return requests

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,15 @@ from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.records.arrow import cases_to_table
-from seesaw_cf.run.design import prompt_counts
-from seesaw_cf.run.edit_table import candidates_of
+from seesaw_cf.run.edit_table import Candidates, candidates_of
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job, Workers
-from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts, object_facts
+from seesaw_cf.run.make_editors import check_editors, editor_settings, make_editors, moments_facts, object_facts
 from seesaw_cf.run.manifest import RunManifest, public_options, read_manifest
-from seesaw_cf.run.prepare import LoadedModel, check_editors, check_places, data_notes, read_records
+from seesaw_cf.run.prepare import LoadedModel, check_places, data_notes, prompt_counts, read_records
 from seesaw_cf.run.questions import sample_clozes
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import make_scorer
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
@@ -66,13 +66,11 @@ def run_job(
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     if workers is not None and workers.engine == "ray":
-        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
+        make = partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
         cpus, gpus, address = job.threads or 1, workers.gpus, workers.ray_address
         run_on_ray(make, out, cpus=cpus, gpus=gpus, address=address, progress=progress)
         return
-    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress)
-    run.announce()
-    run.complete()
+    make_run(job, out, keep_deltas=keep_deltas, progress=progress).complete()
 
 
 def make_run(
@@ -104,24 +102,33 @@ def make_run(
         torch.set_num_threads(job.threads)
     if loaded is not None:
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
+    where: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     names = planned(job.names, job.editor_controls, job.control_seeds)
     overrides = editor_settings(job.editor_config, (*names, *job.changed_controls), job.moments, job.seed)
     check_places(out)
     changed = find_external(job, names, held)
-    texts = loaded.corpus if loaded is not None else None
-    corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    corpus = loaded.corpus if loaded is not None else None
+    if corpus is None:
+        corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     records = read_records(job)
+    spare = records.spare()
 
     def make(like: PreTrainedModel) -> dict[str, Editor]:
-        return make_editors(names, like, overrides, corpus, records.spare(), records.cases, objects)
+        return make_editors(names, like, overrides, corpus, spare, records.cases, objects)
 
-    outline = loaded.model if loaded is not None else outline_model(job.model, **_where(job))
+    outline = loaded.model if loaded is not None else outline_model(job.model, **where)
     editors = make(outline) if outline is not None else {}
     check_editors(job, editors, outline, corpus is not None)
-    asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
+    settings: dict[str, Any] = {"block": job.block, "design": asdict(job.prompt_design)}
+    protocol, plan = job.protocol, list[Unit]()
+    if job.has_doses:
+        plan = checkpoint_units(records.cases, job.doses, job.repeats, job.mixes)
+        doses = sorted({len(unit.cases) for unit in plan})
+        limits = {"people": PEOPLE, "panel": PANEL, "answers": ANSWERS, "block": 1}
+        protocol, settings = "dose", {"doses": doses, "repeats": job.repeats, "pairs": job.mixes, **limits}
     noise = (read_manifest(out).get("machine") or {}).get("noise")
     if loaded is None:
-        model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, progress=progress, **_where(job))
+        model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, progress=progress, **where)
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
@@ -130,6 +137,7 @@ def make_run(
     _check_memory(job.memory_bytes, model)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
+        asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
         noise = measure_noise(scorer, asked, job.seed, quick=True).record()
     configs: JsonObject = {
         name: asdict(editor.config) | code_facts(name) | (object_facts(editor) if name in objects else {})
@@ -142,17 +150,17 @@ def make_run(
         "sha256": _checksum(records.cases),
         "revision": records.revision,
         "others": {"asked": prompt_counts(records.cases), "recorded": dict(records.recorded)},
+        **records.requests.facts(job.requests),
+        **corpus_facts(corpus),
+        **moments_facts(overrides, model, tokenizer),
     }
     manifest = RunManifest(
         model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
         editors=configs | {name: dict(entry.config) for name, entry in external.items()},
-        data=data
-        | records.requests.facts(job.requests)
-        | corpus_facts(corpus)
-        | moments_facts(overrides, model, tokenizer),
-        protocol=job.protocol,
+        data=data,
+        protocol=protocol,
         seed=job.seed,
-        settings={"block": job.block, "design": asdict(job.prompt_design)},
+        settings=settings,
         scoring=scoring | {"threads": torch.get_num_threads()},
         job=public_options(job),
         machine={"platform": platform.platform(), "device": str(model.device), "noise": noise},
@@ -161,26 +169,17 @@ def make_run(
         notes=data_notes(records.cases),
     )
     return Run(
-        model=model,
-        tokenizer=tokenizer,
-        scorer=scorer,
-        editors=editors,
-        cases=records.cases,
-        manifest=manifest,
-        out=out,
+        *(model, tokenizer, scorer, editors, records.cases, manifest, out),
         external=external,
         requests=records.requests,
-        candidates=candidates_of(records.everything, job.seed),
+        plan=plan,
+        candidates=Candidates() if plan else candidates_of(records.everything, job.seed),
         keep_deltas=keep_deltas,
         checkpoints=job.checkpoints,
         ignore_damage=job.ignore_damage,
         progress=progress,
         notes=[f"{name}: {note}." for name, facts in edited.items() for note in facts["notes"]],
     )
-
-
-def _where(job: Job) -> dict[str, Any]:
-    return {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:

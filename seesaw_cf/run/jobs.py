@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.checks import LARGEST, one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.base.fields import NameOrPath, OneOf, Positive, Seed, Threads, field_types, memory_size
 from seesaw_cf.base.text import parse_json_text, read_json
@@ -19,7 +19,6 @@ from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.records.load import usual_configs
-from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 
 SettingsSource = str | Path | Mapping[str, Mapping[str, object]]
 """Settings of a run's editors, editor -> setting -> value: a JSON file, a JSON text, or the mapping itself."""
@@ -34,12 +33,42 @@ def settings_document(settings: SettingsSource | None, expected: str = "settings
     """
     if settings is None or isinstance(settings, Mapping):
         return dict(settings or {})
-    if isinstance(settings, str) and settings.lstrip().startswith("{"):
-        text: dict[str, Any] = parse_json_text(settings, "editor settings", dict, expected=expected)
-        return text
-    document: dict[str, Any] = read_json(settings, expected=expected)
+    is_text = isinstance(settings, str) and settings.lstrip().startswith("{")
+    document: dict[str, Any] = (
+        parse_json_text(str(settings), "editor settings", dict, expected=expected)
+        if is_text
+        else read_json(settings, expected=expected)
+    )
     return document
 
+
+Number = int | Literal["all"]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptDesign:
+    """How many people and prompts an edit is scored on, see `seesaw_cf.run.prepare.choose_prompts`.
+
+    Attributes:
+        prompts_per_person: Prompts about one person; "all" = as many as are recorded.
+        people_per_edit: People of each gender who hold one answer; "all" = as many as are recorded.
+    """
+
+    prompts_per_person: Number = 2
+    people_per_edit: Number = "all"
+
+    def __post_init__(self) -> None:
+        for name in ("prompts_per_person", "people_per_edit"):
+            value = getattr(self, name)
+            if value != "all" and not (type(value) is int and 1 <= value <= LARGEST):
+                raise RecordError(
+                    f"job: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'. Leave it out "
+                    "for that of the design."
+                )
+
+
+# The default, and the published design: every template, up to 100 holders of each gender (SEESAW-CF, Appendix B).
+DESIGNS: Mapping[str, PromptDesign] = {"shared": PromptDesign(), "paper": PromptDesign("all", 100)}
 
 PROTOCOLS = ("single", "batch")
 DOSES = (1, 10, 100)
@@ -173,13 +202,18 @@ class Job:
         _ = self.prompt_design, self.memory_bytes
         if self.has_doses and self.protocol != "batch":
             raise RecordError("job: doses and pairs are for the protocol batch. Name it, or leave them out.")
-        if wrong := [pair for pair in self.pairs if len(pair.split(",")) != 2]:
-            raise RecordError(f"job: pairs: got {shown(wrong[0])}, expected two relations, such as P27,P101.")
+        if wrong := [pair for pair in self.mixes if len(set(pair)) != 2 or len(pair) != 2]:
+            raise RecordError(f"job: pairs: got {','.join(wrong[0])}, expected two relations, such as P27,P101.")
 
     @property
     def has_doses(self) -> bool:
         """Numbers of facts are edited together, on repeated samples."""
         return bool(self.doses or self.pairs)
+
+    @property
+    def mixes(self) -> tuple[tuple[str, ...], ...]:
+        """The relations of each of `pairs`."""
+        return tuple(tuple(map(str.strip, pair.split(","))) for pair in self.pairs)
 
     @property
     def asked_configs(self) -> tuple[str, ...]:
@@ -208,8 +242,7 @@ class Job:
         for name, where in map(partial(_place, "--changed"), self.changed):
             owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
             reserved = name in EDITORS or name in self.names or name == "unedited" or name.split("-")[0] in CONTROLS
-            if reserved or name in places:
-                why = "used twice" if name in places else owner
+            if why := "used twice" if name in places else owner if reserved else "":
                 raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
             places[name] = where
         return places
@@ -232,6 +265,7 @@ class Job:
     @property
     def prompt_design(self) -> PromptDesign:
         """Which people the prompts are about: the named design with the numbers of this job."""
-        numbers = {"prompts_per_person": self.prompts_per_person, "people_per_edit": self.people_per_edit}
         named = DESIGNS[self.prompts]
-        return replace(named, **{name: value for name, value in numbers.items() if value is not None})
+        people = named.people_per_edit if self.people_per_edit is None else self.people_per_edit
+        prompts = named.prompts_per_person if self.prompts_per_person is None else self.prompts_per_person
+        return PromptDesign(prompts, people)

@@ -9,15 +9,27 @@ from collections.abc import Mapping, Sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.text import seed_of
+from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
+from seesaw_cf.editors.locate.method import LocateThenEdit
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
-from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
-from seesaw_cf.run.jobs import SettingsSource, settings_document
+from seesaw_cf.editors.locate.norms import check_norms
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.editor import (
+    AvoidsCases,
+    Editor,
+    HasLayers,
+    LearnsFromCases,
+    Overrides,
+    ReadsTexts,
+    Settings,
+    WrapsEditor,
+)
+from seesaw_cf.run.jobs import Job, SettingsSource, settings_document
 
 
 def make_editor(
@@ -33,7 +45,7 @@ def make_editor(
 
     Args:
         name: Out of `seesaw_cf.editors.EDITORS`, or a control such as "identity(memit)".
-        model: Decides the preset.
+        model: Decides the preset; its weights are not read.
         overrides: Setting -> value, as in a JSON file; for a control see `settings_of`.
         corpus: Texts for the editor.
         spare: Cases about people who are not evaluated; in-context editing takes its demonstrations from them.
@@ -68,9 +80,8 @@ def make_editors(
 
     Args:
         names: Of the editors, controls after what they wrap.
-        model: Decides the presets; its weights are not read.
+        model, corpus, spare, cases: See `make_editor`.
         overrides: See `settings_of`.
-        corpus, spare, cases: See `make_editor`.
         objects: Name -> editor that was given as an object: used as it is, with texts where it has none.
 
     Raises:
@@ -79,7 +90,11 @@ def make_editors(
     editors: dict[str, Editor] = {}
     for name in names:
         if name in objects:
-            editors[name] = _with_cases(_with_corpus(objects[name], corpus), spare, cases)
+            editor = objects[name]
+            if corpus is not None and getattr(editor, "corpus", ()) is None:
+                editor = copy.copy(editor)
+                object.__setattr__(editor, "corpus", corpus)  # of a frozen dataclass, too
+            editors[name] = _with_cases(editor, spare, cases)
         else:
             editors[name] = make_editor(name, model, settings_of(name, overrides), corpus, spare, cases, editors)
     return editors
@@ -89,14 +104,6 @@ def _with_cases(editor: Editor, spare: Sequence[Case], cases: Sequence[Case]) ->
     """Return the editor with the cases that it learns from and those that it avoids; see `make_editor`."""
     editor = editor.learn(spare) if spare and isinstance(editor, LearnsFromCases) else editor
     return editor.avoid(cases) if isinstance(editor, AvoidsCases) else editor
-
-
-def _with_corpus(editor: Editor, corpus: Sequence[str] | None) -> Editor:
-    if corpus is None or getattr(editor, "corpus", ()) is not None:
-        return editor
-    editor = copy.copy(editor)
-    object.__setattr__(editor, "corpus", corpus)  # of a frozen dataclass, too
-    return editor
 
 
 def object_facts(editor: Editor) -> JsonObject:
@@ -119,56 +126,38 @@ def settings_of(name: str, overrides: Overrides) -> Settings:
     return own | {"editor": wrapped, "settings": dict(overrides.get(wrapped, {}))} if kind and wrapped else own
 
 
-def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str, Settings]:
-    """Read the settings of a run's editors.
-
-    Args:
-        file: None = no settings.
-        names: The run's editors, controls among them.
-
-    Raises:
-        RecordError: Not JSON, or something else than settings.
-        StorageError: The file cannot be read.
-        UnknownNameError: It names an editor that the run does not have.
-    """
-    example = '{"memit": {"layers": [3, 4]}}'
-    document = settings_document(file, example)
-    for name, settings in document.items():
-        if not isinstance(settings, dict):
-            raise RecordError(
-                f"{file}: {name!r} is {shown(settings)}, expected an object of settings such as {example}."
-            )
-    parts = {part for name in names for part in split_control(name) if part}
-    for name, settings in document.items():
-        one_of("editor of this run", name, parts)
-        if name in CONTROLS and settings.keys() & {"editor", "settings"}:
-            raise RecordError(
-                f"{file}: {name!r} says what it wraps, but a control of a run wraps each of its editors "
-                f"with that editor's settings. Leave out 'editor' and 'settings'."
-            )
-    return document
-
-
 def editor_settings(
-    source: SettingsSource | None, names: Sequence[str], moments: str | None, seed: int
+    source: SettingsSource | None, names: Sequence[str], moments: str | None = None, seed: int | None = None
 ) -> dict[str, JsonObject]:
     """Return the settings of a run's editors: those given, then the run's second moments and seed.
 
     Args:
-        source: See `read_settings`; second moments and seeds that it names stay.
+        source: JSON; None = no settings. Second moments and seeds that it names stay.
         names: The run's editors, controls among them.
         moments: For every editor that needs second moments, see `moments_folder`; None = computed from texts.
         seed: For every kind of control.
 
     Raises:
-        SeesawError: See `read_settings`; or there are no such second moments.
+        RecordError: Not JSON, or something else than settings.
+        StorageError: The file cannot be read, or there are no such second moments.
+        UnknownNameError: It names an editor that the run does not have.
     """
-    settings = {name: dict(own) for name, own in read_settings(source, names).items()}
+    example = '{"memit": {"layers": [3, 4]}}'
     parts = dict.fromkeys(part for name in names for part in split_control(name) if part)
+    settings: dict[str, JsonObject] = {}
+    for name, own in settings_document(source, example).items():
+        if not isinstance(own, dict):
+            raise RecordError(f"{source}: {name!r} is {shown(own)}, expected an object of settings such as {example}.")
+        if one_of("editor of this run", name, parts) in CONTROLS and own.keys() & {"editor", "settings"}:
+            raise RecordError(
+                f"{source}: {name!r} says what it wraps, but a control of a run wraps each of its editors "
+                f"with that editor's settings. Leave out 'editor' and 'settings'."
+            )
+        settings[name] = dict(own)
     for part in parts:
         if moments and "moments" in getattr(load_editor(part).config_class, "__dataclass_fields__", ()):
             settings[part] = {"moments": moments} | settings.get(part, {})
-        if part in CONTROLS:
+        if seed is not None and part in CONTROLS:
             settings[part] = {"seed": seed} | settings.get(part, {})
     for own in settings.values():
         if isinstance(named := own.get("moments"), str):
@@ -183,7 +172,64 @@ def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTr
         StorageError: They are of another model.
     """
     named = {name: str(settings["moments"]) for name, settings in overrides.items() if settings.get("moments")}
-    if not named:
-        return {}
-    expected = model_facts(model, tokenizer)
-    return {"moments": {name: moment_facts(moments_folder(text), expected) for name, text in named.items()}}
+    expected = model_facts(model, tokenizer) if named else {}
+    facts = {name: moment_facts(moments_folder(text), expected) for name, text in named.items()}
+    return {"moments": facts} if facts else {}
+
+
+def check_editors(job: Job, editors: Mapping[str, Editor], outline: PreTrainedModel | None, texts: bool) -> None:
+    """Refuse editors that cannot do what a job asks.
+
+    Args:
+        job: The job.
+        editors: Name -> editor, not fitted.
+        outline: The model without weights; None when its class cannot be built so.
+        texts: There are texts that editors can learn from.
+
+    Raises:
+        EditError: An editor needs texts and there are none, or a control or a checkpoint cannot be made.
+        UnsupportedModelError: No row for the architecture, a missing layer, or a norm behind the MLP through which an
+            editor cannot write.
+    """
+    if ("random", "ike") in map(split_control, editors):
+        raise EditError(
+            "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
+            "match. Use the controls identity or unrelated for ike."
+        )
+    check_texts(editors, texts)
+    if job.checkpoints and (not editors or "ike" in editors):
+        why = (
+            "ike puts a text before every prompt and changes no weights, so there is no checkpoint to write"
+            if editors
+            else "the models of --changed are checkpoints already, and this run makes no edits"
+        )
+        raise EditError(f"--checkpoints: {why}. Leave it out, or name another --editor.")
+    for editor in _methods(editors).values():
+        if outline is not None and isinstance(config := editor.config, HasLayers):
+            parts = model_parts(outline, config.architecture)
+            parts.check_layers(config.layers, type(config).__name__)
+            if isinstance(editor, LocateThenEdit):
+                check_norms(parts, config.layers, type(editor).__name__)
+
+
+def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
+    """Refuse editors that learn from texts where there are none.
+
+    Raises:
+        EditError: Names the editors, and tells how texts are given.
+    """
+    configs = {name: editor.config for name, editor in _methods(editors).items()}
+    needy = [name for name, config in configs.items() if isinstance(config, ReadsTexts) and config.needs_texts]
+    if needy and not texts:
+        raise EditError(
+            f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
+            "some that the model knows with --corpus: a text file with one text a line, thousands of lines."
+        )
+
+
+def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
+    """Return the editors, with controls replaced by what they wrap."""
+    return {
+        split_control(name)[1] or name: editor.inner or editor if isinstance(editor, WrapsEditor) else editor
+        for name, editor in editors.items()
+    }

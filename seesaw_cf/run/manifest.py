@@ -24,9 +24,7 @@ _log = logging.getLogger(__name__)
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.
 _ADVICE = {"scoring.threads": " (give --threads N to both)"}
-# Parts of a manifest by type; a file that was changed by hand is refused.
-_PARTS = ("model", "editors", "data", "scoring", "job", "machine", "versions", "edited")
-_TYPES = dict.fromkeys(_PARTS, dict) | {"notes": list}
+_PARTS = ("model", "editors", "data", "scoring", "job", "machine", "versions", "edited")  # each a JSON object
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +69,16 @@ class RunManifest:
 
 def public_options(job: Any) -> JsonObject:
     """Return the options of a job as a manifest records them: JSON values, URLs without their secrets."""
-    options: JsonObject = _public(json.loads(json.dumps(asdict(job), default=str)))
+
+    def public(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: public(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [public(item) for item in value]
+        return hide_secrets(value) if isinstance(value, str) else value
+
+    options: JsonObject = public(json.loads(json.dumps(asdict(job), default=str)))
     return options
-
-
-def _public(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _public(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_public(item) for item in value]
-    return hide_secrets(value) if isinstance(value, str) else value
 
 
 def claim_folder(folder: Path, manifest: RunManifest) -> bool:
@@ -101,7 +99,7 @@ def claim_folder(folder: Path, manifest: RunManifest) -> bool:
     """
     check_folder(folder)
     file = folder / "manifest.json"
-    document = json.loads(json.dumps(asdict(manifest), sort_keys=True))
+    document: dict[str, Any] = json.loads(json.dumps(asdict(manifest), sort_keys=True))
     try:
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except ValueError as error:
@@ -183,12 +181,11 @@ class RunFolder:
                 f"Repeat the `seesaw-cf {command}` command that began it; it continues where it was."
             )
         manifest: JsonObject = read_json(file, error=RunFolderError, any_number=True)
-        for key, kind in _TYPES.items():
-            if key in manifest and not isinstance(manifest[key], kind):
-                raise RunFolderError(
-                    f"{file} is damaged: {key} is {shown(manifest[key])}, expected {kind.__name__}. "
-                    "Run again into a new folder with --out."
-                )
+        if wrong := [key for key in _PARTS if not isinstance(manifest.get(key, {}), dict)]:
+            raise RunFolderError(
+                f"{file} is damaged: {wrong[0]} is {shown(manifest[wrong[0]])}, expected dict. Run again into a new "
+                "folder with --out."
+            )
         return cls(path, manifest)
 
     def __truediv__(self, name: str) -> Path:
@@ -208,11 +205,11 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any], path: str =
     return rows
 
 
-def _check_same(file: Path, expected: JsonObject) -> None:
+def _check_same(file: Path, expected: dict[str, Any]) -> None:
     try:
         stored = read_json(file, any_number=True)
         old = {key: stored[key] for key in _IDENTITY}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
     lines = [
         f"{place}: the folder has {shown(left)}, this run {shown(right)}{_ADVICE.get(place, '')}"
@@ -223,11 +220,6 @@ def _check_same(file: Path, expected: JsonObject) -> None:
             f"{file.parent} belongs to another run:\n  " + "\n  ".join(lines) + "\n"
             "Choose a new folder with --out, or repeat the command that made this one."
         )
-    if other := differences(_versions(stored), _versions(expected)):
+    if other := differences(stored.get("versions") or {}, expected["versions"]):
         listed = ", ".join(f"{name} {shown(new)} for {shown(old)}" for name, old, new in other)
         _log.warning("%s was begun under other versions and goes on: %s", file.parent, listed)
-
-
-def _versions(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    versions: Mapping[str, Any] = manifest.get("versions") or {}
-    return versions

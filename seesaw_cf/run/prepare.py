@@ -1,36 +1,29 @@
-"""What a job names, found and read before a weight is loaded, and what can be refused by then.
-
-The model's structure comes from its config alone (`seesaw_cf.models.load.outline_model`), so that layers and the texts
-that editors need are known in seconds.
-"""
+"""The records of a job: which are edited, whom they ask about, what they lack; read before a weight is loaded."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
+import random
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import EditError, RecordError, StorageError
+from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import Case
-from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.editors.locate import LocateThenEdit
-from seesaw_cf.editors.locate.norms import check_norms
-from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.editor import Editor, HasLayers, ReadsTexts, WrapsEditor
 from seesaw_cf.records.checks import has_special_token
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.records.load import check_configs, load_revised_cases, unread_keys
-from seesaw_cf.run.design import prompt_counts
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.external import Requests, read_requests
+from seesaw_cf.run.jobs import Job, PromptDesign
 from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import count_questions, count_spaced
-from seesaw_cf.run.units import Requests, check_numbers, read_requests
+from seesaw_cf.run.units import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +74,53 @@ def read_records(job: Job) -> Records:
     read = [load_revised_cases(job.data, config) for config in job.asked_configs]
     cases = [case for records, _ in read for case in _sampled(records, job)]
     recorded = prompt_counts(cases)
-    cases = [job.prompt_design.choose(case, job.seed) for case in cases]
+    cases = [choose_prompts(case, job.prompt_design, job.seed) for case in cases]
     if not cases:
         raise RecordError(f"{job.data} {job.asked_configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
     requests = read_requests(job.requests, job.changed, cases)
     everything = [case for records, _ in read for case in records]
     return Records(everything, cases, recorded, requests, ",".join(sorted({revision for _, revision in read})))
+
+
+def choose_prompts(case: Case, design: PromptDesign, seed: int) -> Case:
+    """Return a case with the prompts about other people that a design asks, in the order of the record.
+
+    Prompts about one person repeat each other, and a template moves all people alike. So templates and people are drawn
+    once for an edit: who is asked with fewer prompts is asked with some of the same templates, and fewer people are
+    some of the same people. Source: docs/statistics.md, "Whom to ask".
+
+    Args:
+        case: As it is recorded. A prompt without a name counts as one more person.
+        design: How many.
+        seed: Of both draws.
+    """
+    prompts, request = case.attribute_prompts, case.request
+    rng = random.Random(seed_of("people", seed, request.relation_id, request.text, request.target_new.label))
+    people: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, prompt in enumerate(prompts):
+        people[prompt.holds, prompt.subject.id or prompt.subject.label or str(place)].append(place)
+    # In files that do not name it, the place among the prompts about a person stands for a template.
+    templates = {
+        place: prompts[place].template_id or f"prompt {number:05d}"
+        for own in people.values()
+        for number, place in enumerate(own)
+    }
+    names = sorted(set(templates.values()))
+    ranks = {template: rank for rank, template in enumerate(rng.sample(names, len(names)))}
+    strata: dict[tuple[str, tuple[str, ...]], list[list[int]]] = defaultdict(list)
+    for (holds, _), own in people.items():
+        strata[holds, prompts[own[0]].gender].append(sorted(own, key=lambda place: ranks[templates[place]]))
+    most, several = (None if n == "all" else n for n in (design.people_per_edit, design.prompts_per_person))
+    chosen = [own for stratum in strata.values() for own in rng.sample(stratum, len(stratum))[:most]]
+    places = sorted(place for own in chosen for place in own[:several])
+    return replace(case, attribute_prompts=tuple(prompts[place] for place in places))
+
+
+def prompt_counts(cases: Sequence[Case]) -> dict[str, int]:
+    """Return how many prompts about how many other people there are."""
+    prompts = [prompt for case in cases for prompt in case.attribute_prompts]
+    return {"prompts": len(prompts), "people": len({prompt.subject.id or prompt.subject.label for prompt in prompts})}
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
@@ -117,70 +150,6 @@ def check_places(out: Path) -> None:
             raise StorageError(f"{folder} cannot be written (no right to write in {there}). {remedy}")
 
 
-def check_editors(job: Job, editors: Mapping[str, Editor], outline: PreTrainedModel | None, texts: bool) -> None:
-    """Refuse editors that cannot do what a job asks.
-
-    Args:
-        job: The job.
-        editors: Name -> editor, not fitted.
-        outline: The model without weights; None when its class cannot be built so.
-        texts: There are texts that editors can learn from.
-
-    Raises:
-        EditError: An editor needs texts and there are none, or a control or a checkpoint cannot be made.
-        UnsupportedModelError: No row for the architecture, a missing layer, or a norm behind the MLP through which an
-            editor cannot write.
-    """
-    if ("random", "ike") in map(split_control, editors):
-        raise EditError(
-            "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
-            "match. Use the controls identity or unrelated for ike."
-        )
-    check_texts(editors, texts)
-    if job.checkpoints and "ike" in editors:
-        raise EditError(
-            "--checkpoints: ike puts a text before every prompt and changes no weights, so there is no checkpoint to "
-            "write. Leave out --checkpoints or --editor ike."
-        )
-    if job.checkpoints and not editors:
-        raise EditError(
-            "--checkpoints: the models of --changed are checkpoints already, and this run makes no edits. Leave it "
-            "out, or name an --editor."
-        )
-    for editor in _methods(editors).values():
-        if outline is not None and isinstance(config := editor.config, HasLayers):
-            parts = model_parts(outline, config.architecture)
-            parts.check_layers(config.layers, type(config).__name__)
-            if isinstance(editor, LocateThenEdit):
-                check_norms(parts, config.layers, type(editor).__name__)
-
-
-def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
-    """Refuse editors that learn from texts where there are none.
-
-    Raises:
-        EditError: Names the editors, and tells how texts are given.
-    """
-    configs = {name: editor.config for name, editor in _methods(editors).items()}
-    needy = [name for name, config in configs.items() if isinstance(config, ReadsTexts) and config.needs_texts]
-    if needy and not texts:
-        raise EditError(
-            f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
-            "some that the model knows with --corpus: a text file with one text a line, thousands of lines."
-        )
-
-
-def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
-    """Return the editors, with controls replaced by what they wrap."""
-    return {
-        split_control(name)[1] or name: editor.inner or editor if isinstance(editor, WrapsEditor) else editor
-        for name, editor in editors.items()
-    }
-
-
-_TAG = "`seesaw-cf tag RECORDS --source wikidata --out DIR`"
-
-
 def data_notes(cases: Sequence[Case]) -> list[str]:
     """Say what records lack, what a report cannot show without it and what adds it, and where white space is odd.
 
@@ -190,43 +159,33 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
     Returns:
         Sentences; none for records with everything that was asked of them.
     """
+    tag, n = "`seesaw-cf tag RECORDS --source wikidata --out DIR`", f"{len(cases):,}"
     people = [prompt for case in cases for prompt in case.attribute_prompts]
     lacking = [axis for axis in AXES if not any(getattr(prompt, axis) for prompt in people)]
     other = [case for case in cases if case.effect_relation_id not in (None, case.request.relation_id)]
     complete = [case for case in other if case.effect_prompts and case.candidates]
-    notes = []
-    if not people and not other:
-        notes.append(
-            f"None of the {len(cases):,} records asks about other people or another property: the report will have "
-            "neither groups nor verdicts. `seesaw-cf build --edits FILE` makes such prompts."
-        )
-    if people and lacking:
-        notes.append(
-            f"None of the {len(people):,} prompts about other people has a recorded {' or '.join(lacking)}: effects "
-            f"are shown for 'unknown' only there, without groups and verdicts. {_TAG} adds what a source records."
-        )
-    if other and len(complete) < len(other):
-        notes.append(
-            f"{len(other) - len(complete):,} of {len(other):,} cross-property cases have no candidates or no prompts "
-            "about the other property: their answers are not compared, and the cross-property accuracy lacks them. "
-            f"{_TAG} adds both where the edited person is found."
-        )
-    if silent := sum(not case.gold for case in complete):
-        notes.append(
-            f"{silent:,} of {len(complete):,} cross-property cases do not say which candidate is true: they are left "
-            f"out of the cross-property accuracy. {_TAG} adds the true one where a source knows it."
-        )
-    if odd := sum(map(count_spaced, cases)):
-        notes.append(
-            f"{odd:,} of {sum(map(count_questions, cases)):,} prompts with an answer have white space at an end or two "
-            "spaces in a row: to a model that is another text, by up to 20 nats. "
-            "`seesaw-cf build --records` flags such records."
-        )
-    if special := sum(map(has_special_token, cases)):
-        notes.append(
-            f"{special:,} of {len(cases):,} records hold text such as <s> or </s> in a prompt or answer, which "
-            "tokenizers read as their own signs: the model reads two of them, or an end. Remove it from the records."
-        )
-    for key, number in Counter(key for case in cases for key in unread_keys(case)).items():
-        notes.append(f"The key {key!r} of {number:,} of {len(cases):,} records is not read: nothing of it is asked.")
-    return notes
+    odd, special = sum(map(count_spaced, cases)), sum(map(has_special_token, cases))
+    silent = sum(not case.gold for case in complete)
+    notes = {
+        f"None of the {n} records asks about other people or another property: the report will have neither groups "
+        "nor verdicts. `seesaw-cf build --edits FILE` makes such prompts.": not people and not other,
+        f"None of the {len(people):,} prompts about other people has a recorded {' or '.join(lacking)}: effects are "
+        f"shown for 'unknown' only there, without groups and verdicts. {tag} adds what a source records.": (
+            people and lacking
+        ),
+        f"{len(other) - len(complete):,} of {len(other):,} cross-property cases have no candidates or no prompts about "
+        "the other property: their answers are not compared, and the cross-property accuracy lacks them. "
+        f"{tag} adds both where the edited person is found.": len(complete) < len(other),
+        f"{silent:,} of {len(complete):,} cross-property cases do not say which candidate is true: they are left out "
+        f"of the cross-property accuracy. {tag} adds the true one where a source knows it.": silent,
+        f"{odd:,} of {sum(map(count_questions, cases)):,} prompts with an answer have white space at an end or two "
+        "spaces in a row: to a model that is another text, by up to 20 nats. `seesaw-cf build --records` flags such "
+        "records.": odd,
+        f"{special:,} of {n} records hold text such as <s> or </s> in a prompt or answer, which tokenizers read as "
+        "their own signs: the model reads two of them, or an end. Remove it from the records.": special,
+    }
+    unread = Counter(key for case in cases for key in unread_keys(case))
+    ignored = [
+        f"The key {key!r} of {k:,} of {n} records is not read: nothing of it is asked." for key, k in unread.items()
+    ]
+    return [*(note for note, applies in notes.items() if applies), *ignored]

@@ -193,47 +193,25 @@ def find_indistinct(
 
 def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
     """Return the score table (`SCORES`) with one row for each score, in their order."""
-    cases, questions = [row.case for row in rows], [row.asked for row in rows]
-    prompts, scores = [question.prompt for question in questions], [row.score for row in rows]
-    columns = {
-        "editor": [editor] * len(rows),
-        "case_id": [case.case_id for case in cases],
-        "edit_relation": [case.request.relation_id for case in cases],
-        "effect_relation": [_effect_relation(case, question.kind) for case, question in zip(cases, questions)],
-        "kind": [question.kind for question in questions],
-        "prompt_id": [question.prompt_id for question in questions],
-        "template_id": [prompt.template_id for prompt in prompts],
-        "prompt": [prompt.text for prompt in prompts],
-        "subject_id": [prompt.subject.id for prompt in prompts],
-        "subject": [prompt.subject.label for prompt in prompts],
-        "gender": [prompt.gender for prompt in prompts],
-        "race": [prompt.race for prompt in prompts],
-        "region": [prompt.region for prompt in prompts],
-        "holds": [prompt.holds for prompt in prompts],
-        "target": [question.target for question in questions],
-        "role": [question.role for question in questions],
-        "gold": [question.gold for question in questions],
-        "phase": [row.phase for row in rows],
-        "logprob": [score.logprob if score.status == "ok" else None for score in scores],
-        "n_tokens": [score.n_tokens for score in scores],
-        "greedy": [score.greedy for score in scores],
-        "status": [score.status for score in scores],
-        "n_greedy": [score.n_greedy for score in scores],
-        "n_kept": [_kept(row) for row in rows],
-        "sitelinks": [prompt.sitelinks for prompt in prompts],
-    }
-    return pa.table(columns, SCORES)
-
-
-def _kept(row: ScoredQuestion) -> int | None:
-    """Count the tokens of the answer at which the first choice is the one from before the edit; None where unknown."""
-    then, now = row.before.first if row.before else None, row.score.first
-    return None if then is None or now is None else sum(map(operator.eq, then, now))
-
-
-def _effect_relation(case: Case, kind: Kind) -> str:
-    other = case.effect_relation_id if kind == "cross_property" else None
-    return other or case.request.relation_id
+    records = []
+    for case, asked, phase, score, before in rows:
+        prompt, relation = asked.prompt, case.request.relation_id
+        other = case.effect_relation_id if asked.kind == "cross_property" else None
+        # At how many tokens of the answer the first choice is the one from before the edit; None where unknown.
+        then, now = before.first if before else None, score.first
+        kept = None if then is None or now is None else sum(map(operator.eq, then, now))
+        logprob = score.logprob if score.status == "ok" else None
+        records.append(
+            (
+                *(editor, case.case_id, relation, other or relation, asked.kind, asked.prompt_id),
+                *(prompt.template_id, prompt.text, prompt.subject.id, prompt.subject.label),
+                *(prompt.gender, prompt.race, prompt.region, prompt.holds),
+                *(asked.target, asked.role, asked.gold, phase),
+                *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks),
+            )
+        )
+    columns = list(zip(*records, strict=True)) or [()] * len(SCORES)
+    return pa.table(dict(zip(SCORES.names, columns, strict=True)), SCORES)
 
 
 def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:

@@ -21,21 +21,20 @@ from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, TableRow
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
+from seesaw_cf.effects.dose import SAMPLE
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
-from seesaw_cf.run.before import Scores, ScoresBefore
 from seesaw_cf.run.edit_table import EDITS, Candidates, check_first_edits, write_edits
-from seesaw_cf.run.edits import Outcome, edit_units, no_exit, no_side_effects, score_edits
-from seesaw_cf.run.external import ExternalModel, SecondModels
-from seesaw_cf.run.jobs import PROTOCOLS
+from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
+from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import pair_scores, score_table
+from seesaw_cf.run.questions import ScoredQuestion, pair_scores, score_table
 from seesaw_cf.run.store import Store
-from seesaw_cf.run.units import Block, Requests, Unit, units
+from seesaw_cf.run.units import Block, Unit, units, write_doses
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance
 
@@ -59,8 +58,7 @@ class Run:
         out: The run folder.
         external: Name -> model changed elsewhere; they come after the editors.
         requests: The cases of those models.
-        plan: The units of the editors, in place of those that the protocol makes of `cases`.
-        columns: Of the labels of `plan`, for the tables.
+        plan: The units of the editors, with labels of `SAMPLE`, in place of those that the protocol makes of `cases`.
         candidates: What the true target of each case is ranked among before any edit.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
@@ -79,7 +77,6 @@ class Run:
     external: Mapping[str, ExternalModel] = field(default_factory=dict)
     requests: Requests = field(default_factory=Requests)
     plan: Sequence[Unit] = ()
-    columns: pa.Schema = field(default_factory=lambda: pa.schema([]))
     candidates: Candidates = field(default_factory=Candidates)
     keep_deltas: bool = False
     checkpoints: bool = False
@@ -88,6 +85,11 @@ class Run:
     notes: Sequence[str] = ()
     _fitted: dict[str, Editor] = field(default_factory=dict, init=False)
     _checked: set[str] = field(default_factory=set, init=False)  # editors with a first edit without side effects
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The labels of units in the tables."""
+        return SAMPLE if self.plan else pa.schema([])
 
     @cached_property
     def store(self) -> Store:
@@ -154,37 +156,41 @@ class Run:
             editor, (kind, wrapped) = self.editors[name], split_control(name)
             if wrapped in self.editors and isinstance(editor, WrapsEditor):
                 inner = self.fit(wrapped)
-                if kind != "random" and isinstance(inner, Remembered):
-                    inner = inner.editor
+                inner = inner.editor if kind != "random" and isinstance(inner, Remembered) else inner
                 self._fitted[name] = replace(editor, inner=inner)  # type: ignore[type-var]
             else:
-                with no_exit(editor):
-                    fitted = editor.fit(self.model, self.tokenizer)
-                self._fitted[name] = self._remembered(name, fitted)
+                fitted = editor.fit(self.model, self.tokenizer)
+                if control_name("random", name) in self.editors:  # it needs the very same edits
+                    limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
+                    fitted = Remembered(fitted, limit)
+                self._fitted[name] = fitted
         return self._fitted[name]
-
-    def _remembered(self, name: str, editor: Editor) -> Editor:
-        """Return the editor with a memory, where a control needs the very same edits."""
-        if control_name("random", name) not in self.editors:
-            return editor
-        limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
-        return Remembered(editor, limit)
 
     def is_open(self, block: Block) -> bool:
         """Return whether some unit of the block is not finished."""
         return not all(map(self.store.has, product(block.names, (unit.key for unit in block.units))))
 
     def do(self, block: Block) -> None:
-        """Change the model for each unit, score it and write the missing shards: the same bytes whoever does it."""
+        """Change the model for each unit, score it and write the missing shards: the same bytes whoever does it.
+
+        Raises:
+            EditError: An editor changed the model or ended the program, or its first edits spoil what the model knew.
+        """
         for name in block.names:
             if not self.is_open(Block((name,), block.units)):
                 continue
             before = self.before.of(block.units)
             change = self.second.outcomes if name in self.external else partial(self._edit, before)
-            for unit, outcome in zip(block.units, change(name, block.units), strict=True):
+            try:
+                outcomes = change(name, block.units)
+            except SystemExit as error:
+                what = f"it ended the program (sys.exit({error.code!r})), expected an edit or an exception"
+                raise EditError(f"{name}: {what}. Correct it.") from error
+            for unit, outcome in zip(block.units, outcomes, strict=True):
                 self._keep(name, unit.key, outcome.delta)
                 self._write(name, unit, before, outcome)
-            self._check_first_edits(name, block.units)
+            if any(unit in self._first for unit in block.units):
+                self._check_first(name)
 
     def _edit(self, before: Scores, name: str, block: Sequence[Unit]) -> list[Outcome]:
         hashes, editor = self.hashes, self.fit(name)
@@ -194,55 +200,61 @@ class Run:
         return score_edits(self.model, self.scorer, edits, block, before.scores, hashes)
 
     def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome) -> None:
-        outcome = replace(outcome, scores={**outcome.scores, **before.indistinct_of(outcome.scores)})
-        cases = unit.questions()
-        rows = score_table(
-            name,
-            [
-                pair
-                for case, asked in cases
-                for pair in pair_scores([(case, asked)], before.scores, outcome.after(case, asked))
-            ],
-        )
+        indistinct = {cloze: before.indistinct[cloze] for cloze in outcome.scores if cloze in before.indistinct}
+        outcome = replace(outcome, scores={**outcome.scores, **indistinct})
+        pairs, edits = list[ScoredQuestion](), list[TableRow]()
+        for case, asked in unit.questions():
+            pairs += pair_scores([(case, asked)], before.scores, outcome.after(case, asked))
+            if case.case_id in outcome.status:
+                row = outcome.edit_row(name, case, asked, before.scores, self.candidates)
+                edits.append(row | unit.labels)
+        rows = score_table(name, pairs)
         for column in self.columns:
             rows = rows.append_column(column, pa.array([unit.labels[column.name]] * rows.num_rows, column.type))
-        edits = outcome.edit_rows(name, cases[: len(unit.cases)], before.scores, self.candidates)
-        self.store.write((name, unit.key), rows, edits=[edit | unit.labels for edit in edits])
+        self.store.write((name, unit.key), rows, edits=edits)
 
     def _keep(self, name: str, unit: str, delta: WeightDelta | None) -> None:
         """Save an edit, and write it as a separate model, where that is wanted."""
-        if delta is not None and self.keep_deltas:
-            identity = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model["weights"]}
+        if delta is None:
+            return
+        model_id = self.manifest.model.get("id")
+        if self.keep_deltas:
+            identity = {"model_id": model_id, "fingerprint": self.manifest.model["weights"]}
             facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
-            _write_if_missing(self._place("deltas", name, unit), partial(save_delta, replace(delta, meta=facts)))
-        if delta is not None and self.checkpoints and not is_control(name):
-            base = str(self.manifest.model.get("id"))
-            write = partial(merge_and_save, self.model, self.tokenizer, delta, base_model=base)
-            _write_if_missing(self._place("checkpoints", name, unit), write)
+            self._write_folder("deltas", name, unit, partial(save_delta, replace(delta, meta=facts)))
+        if self.checkpoints and not is_control(name):
+            write = partial(merge_and_save, self.model, self.tokenizer, delta, base_model=str(model_id))
+            self._write_folder("checkpoints", name, unit, write)
 
-    def _place(self, kind: str, name: str, unit: str) -> Path:
-        return self.out / kind / safe_name(name) / safe_name(unit)
+    def _write_folder(self, kind: str, name: str, unit: str, write: Callable[[Path], None]) -> None:
+        """Write a folder, unless it is there: it is whole, and the edit of a unit is the same whoever makes it."""
+        folder = self.out / kind / safe_name(name) / safe_name(unit)
+        try:
+            if not folder.exists():
+                write(folder)
+        except StorageError:  # another process of the same run was first
+            if not folder.exists():
+                raise
 
-    def _check_first_edits(self, name: str, finished: Sequence[Unit]) -> None:
-        """Look at an editor's first edits (or first batch) when some of them are just finished."""
-        first = self.units[: EDITS_TOGETHER if self.manifest.protocol == "single" else 1]
-        looks = name in self.editors and not is_control(name) and self.manifest.protocol in PROTOCOLS
-        if looks and any(unit in first for unit in finished):
+    @cached_property
+    def _first(self) -> Sequence[Unit]:
+        """The first edits of an editor, or its first batch: what shows whether it leaves others alone."""
+        return self.units[: {"single": EDITS_TOGETHER, "batch": 1}.get(self.manifest.protocol, 0)]
+
+    def _check_first(self, name: str) -> None:
+        if self._first and name in self.editors and not is_control(name):
             keys = [(name, unit.key) for unit in self.units]
-            check_first_edits(self.store, keys, len(first), self.ignore_damage)
-
-    def announce(self) -> None:
-        """Log what a user should know before a run begins."""
-        for note in (*self.manifest.notes, *self.notes):
-            log.warning("%s", note)
+            check_first_edits(self.store, keys, len(self._first), self.ignore_damage)
 
     def complete(self) -> None:
-        """Make the folder the run's own, do what is open and write the merged tables.
+        """Make the folder the run's own, say what a user should know, do what is open and write the merged tables.
 
         Raises:
             RunFolderError: The folder belongs to another run.
             SeesawError: What the work itself raises; what is finished is kept.
         """
+        for note in (*self.manifest.notes, *self.notes):
+            log.warning("%s", note)
         self.store.claim()
         self.do_open()
         self.merge()
@@ -257,7 +269,7 @@ class Run:
         if not still_open:
             return
         for name in self.editors:  # of an earlier call
-            self._check_first_edits(name, self.units)
+            self._check_first(name)
         hashes = self.hashes
         self.before.of(still_open[0].units)  # before the bar of the edits begins
         for block in Bar(still_open, "edit, score, restore", unit="block", disable=not self.progress):
@@ -277,23 +289,13 @@ class Run:
         Raises:
             RunFolderError: A shard is missing, or belongs to another run.
         """
-        keys = [(name, unit.key) for name in self.seeds for unit in self.units_of(name)]
-        seeds = [name for _, *others in self.seeds.values() for name in others]
-        further = [(name, unit.key) for name in seeds for unit in self.units_of(name)]
-        if further:
-            self.store.merge(further, CONTROL_SEEDS)
-        facts = self.store.merge(keys, "scores.parquet")
+        keys = [[(name, unit.key) for unit in self.units_of(name)] for name in self.seeds]
+        more = [(name, unit.key) for _, *seeds in self.seeds.values() for name in seeds for unit in self.units_of(name)]
+        if more:
+            self.store.merge(more, CONTROL_SEEDS)
+        facts = self.store.merge([key for own in keys for key in own], "scores.parquet")
         nats, _ = tolerance(read_manifest(self.out))
         rows = (row for unit in facts for row in unit["edits"])
         write_edits(self.out / "edits.parquet", rows, nats, pa.schema([*EDITS, *self.columns]))
-
-
-def _write_if_missing(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
-    if folder.exists():
-        return
-    try:
-        write(folder)
-    except StorageError:  # another process of the same run was first
-        if not folder.exists():
-            raise
+        if self.plan:
+            write_doses(self.store, self.editors, self.plan, nats)

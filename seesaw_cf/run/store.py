@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -86,8 +86,6 @@ class Store:
             if self._whole.get(file) != (status.st_size, status.st_mtime_ns):
                 self._metadata(file)
                 self._whole[file] = (status.st_size, status.st_mtime_ns)
-        except RunFolderError:
-            raise
         except FileNotFoundError:
             return False
         except (pa.ArrowException, OSError, UnicodeError) as error:
@@ -146,17 +144,16 @@ class Store:
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "
                 "Run the same command again to finish them."
             )
-        facts: list[JsonObject] = []
+        facts, held = list[JsonObject](), list[pa.Table]()
         with atomic_path(self.folder / name) as file, pq.ParquetWriter(file, self.schema, **PARQUET) as writer:
-            for table in _groups(self._tables(keys, facts)):
-                writer.write_table(table)
+            for key in keys:
+                shard = self.read(key)
+                facts.append(shard.facts)
+                held.append(shard.table)
+                if key is keys[-1] or sum(table.num_rows for table in held) >= _ROWS_PER_GROUP:
+                    writer.write_table(pa.concat_tables(held))
+                    held.clear()
         return facts
-
-    def _tables(self, keys: Iterable[Key], facts: list[JsonObject]) -> Iterator[pa.Table]:
-        for key in keys:
-            shard = self.read(key)
-            facts.append(shard.facts)
-            yield shard.table
 
     def _metadata(self, file: Path) -> Mapping[bytes, bytes]:
         metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
@@ -171,14 +168,3 @@ class Store:
 
 def _crc32(content: bytes) -> bytes:
     return f"{zlib.crc32(content):08x}".encode()
-
-
-def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    for table in tables:
-        held.append(table)
-        if sum(part.num_rows for part in held) >= _ROWS_PER_GROUP:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)

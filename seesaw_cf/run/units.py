@@ -1,38 +1,47 @@
-"""What a run edits and asks: units, each one state of the model, and blocks of units that are done together."""
+"""What a run edits and asks: units, each a state of the model after a list of edits.
+
+A batch can be looked at on the way: at checkpoints, the first 1, 10, 100, ... facts of an order of a relation or of two
+relations in turn, for orders that are drawn again and again. Source: MEMIT appendix D (editing score against the number
+of edits, for pairs of relations).
+"""
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Case, EditRequest, JsonObject, TableRow
-from seesaw_cf.records.arrow import cases_to_table, read_cases
+from seesaw_cf.base.files import dump_json
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
+from seesaw_cf.effects.dose import health, sample_effects
+from seesaw_cf.effects.success import KINDS
+from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.run.edit_table import ASKED_ONLY
-from seesaw_cf.run.jobs import PROTOCOLS
+from seesaw_cf.run.jobs import DOSES, PROTOCOLS
 from seesaw_cf.run.questions import CaseQuestions, Question, questions
+from seesaw_cf.run.store import Store
 
 PROBES = -1
 """Case number of questions that belong to no edit."""
-
+PEOPLE, PANEL, ANSWERS = 5, 10, 12
+"""At checkpoints: prompts about other people for each edit; of each relation prompts for the entropy of answers, and
+their answers."""
 _OF_THE_EDIT = ("efficacy", "paraphrase", "neighborhood")
-_PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")  # what a case may take over from the record of its request
+_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A state of the model: the cases that are edited together, and what is asked before and after.
+    """A state of the model: the edits that lead to it, and what is asked before and after.
 
     Attributes:
         key: Names its shard.
-        cases: The cases.
+        cases: The edits in their order.
         asked_only: Numbers of cases that the changed models were not edited for, as far as is known.
         ask: Returns the questions of a case.
         probes: Questions that belong to no edit.
@@ -115,86 +124,97 @@ def _number(first: Case, *others: Case) -> str:
     return f"{_name(first)}-{first.case_id:08d}" + (f"-and-{len(others)}" if others else "")
 
 
-# What is asked of models that were changed elsewhere: a run's questions about people, and those of their requests.
+# Checkpoints of a batch.
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """The cases that changed models are asked about.
-
-    Attributes:
-        cases: Those of the run, then requests that no case is about.
-        requested: Numbers of those that the models were edited for.
-    """
-
-    cases: tuple[Case, ...] = ()
-    requested: frozenset[int] = frozenset()
-
-    def units(self, protocol: str) -> list[Unit]:
-        """Cut the cases into units."""
-        others = frozenset(case.case_id for case in self.cases) - self.requested
-        return [replace(unit, asked_only=others) for unit in units(self.cases, protocol)]
-
-    def facts(self, file: Path | None) -> JsonObject:
-        """Return what the manifest records of the requests; {} without a file of them."""
-        if file is None:
-            return {}
-        rows = cases_to_table(case for case in self.cases if case.case_id in self.requested).to_pylist()
-        digest = hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-        return {"requests": {"file": file.name, "asked": len(self.requested), "sha256": digest}}
-
-
-def match_requests(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Requests:
-    """Match the requests that models were edited for with the cases of a run.
-
-    A request is matched with every case of the same subject and new target, and of the same relation where it names
-    one. Such a case keeps its own prompts and gets paraphrases and neighborhood prompts of the request's record where
-    it has none. A request without a case is asked on its own, with a new number.
+def checkpoint_units(
+    cases: Sequence[Case], counts: Sequence[int], repeats: int, pairs: Sequence[Sequence[str]]
+) -> list[Unit]:
+    """Return the states after the first facts of each drawn order of a relation, or of a pair of relations.
 
     Args:
-        cases: Of the run.
-        requests: Records of the requests; none when it is unknown what the models were edited for.
-    """
-    records, requested, unmatched = [], set(), list(requests)
-    for case in cases:
-        own = next((record for record in requests if _is_about(record.request, case.request)), None)
-        if own is not None:
-            unmatched = [record for record in unmatched if not _is_about(record.request, case.request)]
-            case = replace(case, **{name: getattr(case, name) or getattr(own, name) for name in _PROMPTS})
-            requested.add(case.case_id)
-        records.append(case)
-    numbers = itertools.count(max((case.case_id for case in cases), default=-1) + 1)
-    records += (added := [replace(record, case_id=number) for record, number in zip(unmatched, numbers)])
-    return Requests(tuple(records), frozenset(requested | {case.case_id for case in added}))
-
-
-def _is_about(request: EditRequest, case: EditRequest) -> bool:
-    same = (request.subject, request.target_new.label) == (case.subject, case.target_new.label)
-    return same and request.relation_id in ("", case.relation_id)
-
-
-def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Case]) -> Requests:
-    """Return what is asked of the models behind `--changed`.
-
-    Args:
-        file: The requests that they were edited for, in any format that `build --records` reads; None: unknown.
-        changed: The values of `--changed`.
-        cases: Of the run.
+        cases: What is drawn from; a unit numbers its cases by their places here.
+        counts: Numbers of edits, of two relations half of each; () = `DOSES`, while facts last.
+        repeats: Orders that are drawn.
+        pairs: Two relations to mix, each also alone; () = every relation alone.
 
     Raises:
-        RecordError: Requests without a model that was edited, or a damaged file.
-        StorageError: The file cannot be read.
+        RecordError: A relation has no cases, or a number of edits is more than there are or odd for a pair.
     """
-    if file is not None and not changed:
+    pools: dict[str, list[Case]] = defaultdict(list)
+    for number, case in enumerate(cases):
+        pools[case.request.relation_id].append(replace(case, case_id=number))
+    relations = [relation for pair in pairs for relation in pair] or sorted(pools)
+    if missing := sorted(set(relations) - set(pools)):
+        there = {relation: len(pool) for relation, pool in pools.items()}
+        raise RecordError(f"dose: no cases of relation {missing}; cases per relation: {there}. See --pair and --data.")
+    mixes = {"+".join(mix): mix for mix in [*((relation,) for relation in relations), *pairs]}
+    most = {name: len(mix) * min(len(pools[relation]) for relation in mix) for name, mix in mixes.items()}
+    small = min(most, key=most.__getitem__)
+    if counts and max(counts) > most[small]:
         raise RecordError(
-            f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
-            "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
+            f"dose: {max(counts):,} facts edited together, and {small} has {most[small]:,}. Give a --dose of at "
+            "most that, or --data with more."
         )
-    requests = match_requests(cases, read_cases(file) if file is not None else ()) if changed else Requests()
-    if changed and not any(qs for unit in requests.units("single") for _, qs in unit.questions()):
-        raise RecordError(
-            f"--changed: none of the {len(cases)} cases asks about other people, and it is unknown what the models "
-            "were edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, "
-            "--config."
-        )
-    return requests
+    planned = []
+    for name, mix in mixes.items():
+        fit = [count for count in sorted({*counts} or DOSES) if count <= most[name] and count % len(mix) == 0]
+        if not fit:
+            raise RecordError(f"dose: {counts} edits are never half of each of {name}. Give an even --dose, too.")
+        probes = _probes(pools[relation] for relation in mix)
+        for count in fit:
+            share = count // len(mix)
+            overlap = sum(share / len(pools[relation]) for relation in mix) / len(mix)
+            for repeat in range(repeats):
+                own = [case for relation in mix for case in _order(pools[relation], repeat)[:share]]
+                labels = {"mix": name, "dose": count, "repeat": repeat, "overlap": overlap}
+                key = f"{name}-{count:06d}-{repeat:03d}"
+                planned.append(Unit(key, tuple(own), ask=_fewer_people, probes=probes, labels=labels))
+    return planned
+
+
+def write_doses(store: Store, editors: Iterable[str], planned: Sequence[Unit], nats: float) -> None:
+    """Write `dose.json`: what became of every state of a plan, for `seesaw_cf.effects.dose.read_curves`."""
+    before, rows = dict[str, Mapping[str, float | None]](), []
+    for editor in editors:
+        for unit in planned:
+            table, facts = store.read((editor, unit.key))
+            before.setdefault(str(unit.labels["mix"]), health(table, "pre"))
+            rows.append({"editor": editor, **unit.labels, **sample_effects(table, facts["edits"], nats)})
+    dump_json(store.folder / "dose.json", {"baseline": before, "units": rows}, allow_nan=False)
+
+
+def _order(pool: Sequence[Case], repeat: int) -> list[Case]:
+    """Return the facts of a relation in the order of a repeat, the same for every editor."""
+    return [pool[place] for place in np.random.default_rng([_SEED, repeat]).permutation(len(pool))]
+
+
+def _fewer_people(case: Case) -> list[Question]:
+    """Return the questions of a case, with at most `PEOPLE` about other people: holders of the new target, as D asks
+    for, and people with an unknown answer."""
+    every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
+    people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
+    drawn = set(np.random.default_rng([_SEED, case.case_id]).permutation(people)[:PEOPLE].tolist())
+    return [q for q in every if q.kind != "cross_subject" or q.prompt_id in drawn]
+
+
+def _probes(pools: Iterable[Sequence[Case]]) -> tuple[Question, ...]:
+    """Return what is asked of every state alike: people of the relations with the commonest answers, and texts."""
+    panel = enumerate((prompt, _answers(pool)) for pool in pools for prompt in _people(pool))
+    asked = [Question("panel", n, own, answer, "candidate") for n, (own, answers) in panel for answer in answers]
+    texts = enumerate(line.strip().partition(" ") for line in sample_corpus(20, seed=0))  # scored after the first word
+    nobody = Entity(None, "")
+    read = [Question("text", n, AttributePrompt(a, nobody), b, "candidate") for n, (a, _, b) in texts if b]
+    return (*asked, *read)
+
+
+def _people(pool: Sequence[Case]) -> list[AttributePrompt]:
+    prompts = {prompt.text: prompt for case in pool for prompt in case.attribute_prompts}
+    names = sorted(prompts)
+    places = np.random.default_rng([_SEED, len(names)]).permutation(len(names))[:PANEL]
+    return [prompts[names[place]] for place in places]
+
+
+def _answers(pool: Sequence[Case]) -> list[str]:
+    targets = Counter(t.label for case in pool for t in (case.request.target_true, case.request.target_new))
+    return sorted(sorted(targets), key=lambda label: -targets[label])[:ANSWERS]

@@ -152,15 +152,15 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 def _count_places(nodes: Sequence[dict[str, float]], cpus: int, gpus: float) -> int:
     """Return how many actors of so many CPUs and GPUs find a place on the nodes."""
-    # 1 / 0.1 places on a GPU are 10, whatever way the quotient is rounded.
-    fit = [
-        int(min(node.get("CPU", 0.0) / cpus, node.get("GPU", 0.0) / gpus + 1e-6 if gpus else float("inf")))
-        for node in nodes
-    ]
-    if not sum(fit):
-        there = [sum(node.get(kind, 0.0) for node in nodes) for kind in ("GPU", "CPU")]
+    places = 0
+    for node in nodes:
+        # 1 / 0.1 places on a GPU are 10, whatever way the quotient is rounded.
+        on_gpus = node.get("GPU", 0.0) / gpus + 1e-6 if gpus else float("inf")
+        places += int(min(node.get("CPU", 0.0) / cpus, on_gpus))
+    if not places:
+        gpus_there, cpus_there = (sum(node.get(kind, 0.0) for node in nodes) for kind in ("GPU", "CPU"))
         raise ServiceError(
-            f"the cluster has {there[0]:g} GPUs and {there[1]:g} CPUs, a worker needs {gpus:g} GPUs and {cpus} CPUs of "
-            "one node; use --gpus 0, fewer --threads, or add a node."
+            f"the cluster has {gpus_there:g} GPUs and {cpus_there:g} CPUs, a worker needs {gpus:g} GPUs and {cpus} "
+            "CPUs of one node; use --gpus 0, fewer --threads, or add a node."
         )
-    return sum(fit)
+    return places

@@ -26,9 +26,8 @@ from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import Example, LearnsFromCases
 from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts
+from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
-from seesaw_cf.run.prepare import check_texts
 from seesaw_cf.texts.job import Generation, RateJob, WriteJob
 from seesaw_cf.texts.prompts import EditedCase, coupled_cases, open_ended_cases
 from seesaw_cf.texts.rate import find_raters, rate_run

@@ -120,8 +120,9 @@ def write_run(
                     ScoredQuestion(case, asked, "pre", scores["pre"][asked.cloze]),
                     ScoredQuestion(case, asked, "post", later),
                 ]
-            outcome = Outcome(scores["post"], {case.case_id: status}, 1.0 if status == "ok" else math.nan)
-            edits += outcome.edit_rows(editor, [(case, own)], scores["pre"], Candidates())
+            norm = 1.0 if status == "ok" else math.nan
+            outcome = Outcome({case.case_id: status}, norm=norm, scores=scores["post"])
+            edits.append(outcome.edit_row(editor, case, own, scores["pre"], Candidates()))
         tables.append(score_table(editor, rows))
     write_table(folder / "scores.parquet", pa.concat_tables(tables).combine_chunks())
     write_edits(folder / "edits.parquet", edits)

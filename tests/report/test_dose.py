@@ -16,7 +16,8 @@ from seesaw_cf.effects import group_effects, prompt_effects, success_of_scores
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.report import write_report
-from seesaw_cf.run.dose import DosePlan, Sample, cells_of, draw_cases, mixes_of
+from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.units import checkpoint_units
 from tests.report.runs import cases
 
 OPTIONS = [
@@ -95,52 +96,50 @@ def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
     assert {"mix", "dose", "repeat", "raised", "success"} <= set(edits.column_names)
 
 
-def test_samples_are_drawn_by_their_number_and_half_of_each_relation() -> None:
-    pool = cases(("P27", "P101"), 10, 3)
-    plan = DosePlan(pairs=(("P27", "P101"),))
-    assert mixes_of(pool, plan) == ["P27", "P101", "P27+P101"]
-    drawn = [draw_cases(pool, Sample("P27+P101", 8, 0.0, repeat)) for repeat in (1, 1, 2)]
-    assert drawn[0] == drawn[1]
-    assert [case.request.relation_id for case in drawn[0]] == ["P27"] * 4 + ["P101"] * 4
-    assert len({case.case_id for case in drawn[0]}) == 8
-    assert drawn[0] != drawn[2]
+def test_checkpoints_are_the_first_facts_of_an_order_and_half_of_each_relation() -> None:
+    pool, pairs = cases(("P27", "P101"), 10, 3), [("P27", "P101")]
+    planned = checkpoint_units(pool, (2, 8), 2, pairs)
+    assert planned == checkpoint_units(pool, (2, 8), 2, pairs)
+    assert list(dict.fromkeys(unit.labels["mix"] for unit in planned)) == ["P27", "P101", "P27+P101"]
+    few, other, many, last = planned[-4:]
+    assert [case.request.relation_id for case in many.cases] == ["P27"] * 4 + ["P101"] * 4
+    assert len({case.case_id for case in many.cases}) == 8
+    assert {case.case_id for case in few.cases} < {case.case_id for case in many.cases}
+    assert {case.case_id for case in other.cases} < {case.case_id for case in last.cases}
 
 
-def test_bad_plans_are_named() -> None:
-    pool = cases(("P27",), 3, 3)
-    with pytest.raises(RecordError, match=r"no cases of relation \['P101'\]; cases per relation: \{'P27': 3\}"):
-        mixes_of(pool, DosePlan(pairs=(("P27", "P101"),)))
-    with pytest.raises(RecordError, match="expected numbers of at least 1"):
-        mixes_of(pool, DosePlan(doses=(0,)))
-    with pytest.raises(RecordError, match="P27,P27 is no pair to mix"):
-        mixes_of(pool, DosePlan(pairs=(("P27", "P27"),)))
+@pytest.mark.parametrize("pair", ["P27,P27", "P27", "P27,P101,P19"])
+def test_bad_pairs_are_named(pair: str) -> None:
+    with pytest.raises(RecordError, match=pair):
+        Job("m", editors=("ft",), protocol="batch", pairs=(pair,))
+
+
+_PAIR = [("P27", "P101")]
 
 
 @pytest.mark.parametrize(
-    ("plan", "found"),
+    ("counts", "pairs", "found"),
     [
-        ({"doses": (30,)}, "30 facts edited together, and P101 has 12. Give a --dose of at most that"),
-        ({"doses": (13, 1)}, "13 facts edited together, and P101 has 12"),
-        ({"doses": (26,), "pairs": (("P27", "P101"),)}, "26 facts edited together, and P101 has 12"),
-        ({"doses": (3,), "pairs": (("P27", "P101"),)}, "(3,) edits are never half of each of P27+P101"),
-        ({}, [("P101", 1), ("P101", 10), ("P27", 1), ("P27", 10)]),
-        ({"doses": (12, 12, 1)}, [("P101", 1), ("P101", 12), ("P27", 1), ("P27", 12)]),
-        ({"doses": (1, 4, 5), "pairs": (("P27", "P101"),)}, [("P27", 1), ("P27", 4), ("P27", 5), ("P101", 1),
-         ("P101", 4), ("P101", 5), ("P27+P101", 4)]),
+        ((30,), [], "30 facts edited together, and P101 has 12. Give a --dose of at most that"),
+        ((13, 1), [], "13 facts edited together, and P101 has 12"),
+        ((26,), _PAIR, "26 facts edited together, and P101 has 12"),
+        ((3,), _PAIR, "(3,) edits are never half of each of P27+P101"),
+        ((1,), [("P27", "P19")], "no cases of relation ['P19']; cases per relation: {'P27': 32, 'P101': 12}"),
+        ((), [], [("P101", 1), ("P101", 10), ("P27", 1), ("P27", 10)]),
+        ((12, 12, 1), [], [("P101", 1), ("P101", 12), ("P27", 1), ("P27", 12)]),
+        ((1, 4, 5), _PAIR, [("P27", 1), ("P27", 4), ("P27", 5), ("P101", 1), ("P101", 4), ("P101", 5),
+         ("P27+P101", 4)]),
     ],
 )  # fmt: skip
-def test_a_dose_is_of_as_many_facts_as_it_says(plan: dict[str, Any], found: Any) -> None:
+def test_a_dose_is_of_as_many_facts_as_it_says(counts: Any, pairs: Any, found: Any) -> None:
     pool = [*cases(("P27",), 32, 1), *cases(("P101",), 12, 1)]
-    wanted = DosePlan(**plan)
     if isinstance(found, str):
         with pytest.raises(RecordError, match=re.escape(found)):
-            cells_of(pool, wanted)
+            checkpoint_units(pool, counts, 1, pairs)
         return
-    cells = cells_of(pool, wanted)
-    assert [(mix, dose) for mix, dose, _ in cells] == found
-    for mix, dose, overlap in cells:
-        first, second = (
-            {case.case_id for case in draw_cases(pool, Sample(mix, dose, overlap, repeat))} for repeat in (0, 1)
-        )
-        assert len(first) == len(second) == dose
-        assert (overlap == 1) == (first == second)
+    planned = checkpoint_units(pool, counts, 2, pairs)
+    assert [(unit.labels["mix"], unit.labels["dose"]) for unit in planned[::2]] == found
+    for one, other in zip(planned[::2], planned[1::2], strict=True):
+        first, second = ({case.case_id for case in unit.cases} for unit in (one, other))
+        assert len(first) == len(second) == one.labels["dose"]
+        assert (one.labels["overlap"] == 1) == (first == second)

@@ -24,7 +24,7 @@ from tests.tokenizer_styles import byte_level
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("seesaw_cf.run.before.blocks", partial(blocks, size=10))
+    monkeypatch.setattr("seesaw_cf.run.edits.blocks", partial(blocks, size=10))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:
 def test_of_a_run_of_many_questions_one_block_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = _make(tmp_path / "whole", block=2)
     every = whole.before.of(whole.units)
-    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
+    monkeypatch.setattr("seesaw_cf.run.edits.MOST_IN_MEMORY", 150)
     run, _ = _make(tmp_path / "run", block=2)
     assert len(run.blocks) == 5
     for block in run.blocks:
@@ -88,7 +88,7 @@ def test_of_a_run_of_many_questions_one_block_is_in_memory(tmp_path: Path, monke
 
 def _in_parts(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
     """Return a run whose questions do not fit into memory, with a cache of its own."""
-    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
+    monkeypatch.setattr("seesaw_cf.run.edits.MOST_IN_MEMORY", 150)
     monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / name / "cache"))
     run, _ = _make(folder / name, block=2)
     run.store.claim()

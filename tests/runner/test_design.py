@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from seesaw_cf.base.errors import RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.records.load import load_cases
-from seesaw_cf.run.design import DESIGNS, Number, PromptDesign, prompt_counts
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import DESIGNS, Job, Number, PromptDesign
 from seesaw_cf.run.manifest import claim_folder
+from seesaw_cf.run.prepare import choose_prompts, prompt_counts
 
 _REQUEST = EditRequest("{} works in", "Ada", "P101", Entity("Q1", "physics"), Entity("Q2", "law"))
 _NUMBERS = st.one_of(st.just("all"), st.integers(1, 4))
@@ -54,7 +54,7 @@ def test_prompts_are_some_of_the_record_in_its_order(
     people: list[tuple[str, str, list[str]]], k: Number, holders: Number, seed: int
 ) -> None:
     case = _case(people)
-    chosen = PromptDesign(k, holders).choose(case, seed)
+    chosen = choose_prompts(case, PromptDesign(k, holders), seed)
     assert list(chosen.attribute_prompts) == [p for p in case.attribute_prompts if p in set(chosen.attribute_prompts)]
     assert replace(chosen, attribute_prompts=case.attribute_prompts) == case
     recorded, asked = _words(case), _words(chosen)
@@ -66,31 +66,31 @@ def test_prompts_are_some_of_the_record_in_its_order(
 @given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 99), st.booleans())
 def test_everybody_of_an_edit_gets_the_same_templates(number: int, k: int, seed: int, names: bool) -> None:
     case = _case([("men", "target_new", list("abcdef"))] * number, names)
-    own = {tuple(words) for words in _words(PromptDesign(k).choose(case, seed)).values()}
+    own = {tuple(words) for words in _words(choose_prompts(case, PromptDesign(k), seed)).values()}
     assert len(own) == 1
-    fewer = _words(PromptDesign(max(1, k - 1), 1).choose(case, seed))
+    fewer = _words(choose_prompts(case, PromptDesign(max(1, k - 1), 1), seed))
     ((person, words),) = fewer.items()
     assert set(words) <= set(next(iter(own)))
-    assert person in _words(PromptDesign(k, 2).choose(case, seed))
+    assert person in _words(choose_prompts(case, PromptDesign(k, 2), seed))
 
 
 def test_draws_differ_between_edits_and_seeds() -> None:
     case = _case([("men", "target_new", list("abcdef"))])
-    drawn = {tuple(_words(PromptDesign(1).choose(case, seed))["Q0"]) for seed in range(40)}
+    drawn = {tuple(_words(choose_prompts(case, PromptDesign(1), seed))["Q0"]) for seed in range(40)}
     assert len(drawn) == 6
     others = [replace(case, request=replace(_REQUEST, subject=f"Ada {n}")) for n in range(40)]
-    assert len({tuple(_words(PromptDesign(1).choose(other, 0))["Q0"]) for other in others}) == 6
+    assert len({tuple(_words(choose_prompts(other, PromptDesign(1), 0))["Q0"]) for other in others}) == 6
 
 
 def test_prompts_that_name_nobody_stay() -> None:
     prompts = tuple(AttributePrompt(f"prompt {n}", Entity(None, "")) for n in range(5))
     case = Case(1, _REQUEST, attribute_prompts=prompts)
-    assert PromptDesign(1).choose(case, 0) == case
+    assert choose_prompts(case, PromptDesign(1), 0) == case
 
 
 def test_the_published_design_asks_every_template_of_a_hundred_holders_of_each_gender() -> None:
     cases = load_cases("sample", "cross_subject")
-    asked = [DESIGNS["paper"].choose(case, 0) for case in cases]
+    asked = [choose_prompts(case, DESIGNS["paper"], 0) for case in cases]
     for case, chosen in zip(cases, asked, strict=True):
         by_person = Counter((p.holds, p.subject.id, p.gender) for p in chosen.attribute_prompts)
         recorded = Counter((p.holds, p.subject.id, p.gender) for p in case.attribute_prompts)

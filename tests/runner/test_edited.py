@@ -23,11 +23,10 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.report import report
-from seesaw_cf.run.external import find_external, read_external
+from seesaw_cf.run.external import find_external, match_requests, read_external
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import match_requests
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.sharing import load_delta, save_delta
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity

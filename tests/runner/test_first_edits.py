@@ -91,7 +91,7 @@ class Careless(small.Nudge):
         ("hooks", "careless: its first edit left other hooks than before"),
         ("buffers", "careless: its first edit left other buffers than before"),
         ("config", "careless: its first edit left other config than before"),
-        ("exit", r"Careless: it ended the program .sys.exit.0.., expected an edit"),
+        ("exit", r"careless: it ended the program .sys.exit.0.., expected an edit"),
     ],
 )
 def test_an_editor_that_changes_more_than_weights_is_stopped_at_its_first_edit(

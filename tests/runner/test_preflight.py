@@ -36,7 +36,7 @@ from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, read_settings, settings_of
+from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, settings_of
 from seesaw_cf.run.prepare import check_places, data_notes
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
@@ -246,7 +246,7 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     assert same.inner is made.inner
     (tmp_path / "x").write_text("{")
     with pytest.raises(RecordError, match="not JSON"):
-        read_settings(tmp_path / "x", ["ft"])
+        editor_settings(tmp_path / "x", ["ft"])
 
 
 @pytest.mark.slow(10)

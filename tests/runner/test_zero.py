@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.answers import gold_rank
 from seesaw_cf.effects.success import SuccessColumns, edit_success
 from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.run.edits import UnitEdit, score_edits
+from seesaw_cf.run.edits import Outcome, score_edits
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.plain import as_json
@@ -52,10 +52,10 @@ class _Nothing(small.Nudge):
 def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
     case = small.cases()[0]
     before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(questions(case))}
-    edits = [UnitEdit(delta, {case.case_id: "zero delta"}, zero=True)]
+    edits = [Outcome({case.case_id: "zero delta"}, delta, 0.0)]
     (outcome,) = score_edits(small.model(), _Never(), edits, [Unit("P19", (case,))], before, {})
     assert outcome.scores == before
-    assert outcome.delta_norm == 0
+    assert outcome.norm == 0
 
 
 @pytest.mark.parametrize("protocol", ["single", "batch"])
