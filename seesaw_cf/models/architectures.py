@@ -110,7 +110,10 @@ class ModelParts:
         Raises:
             UnsupportedModelError: The model has no such block; also by the methods below that take a layer.
         """
-        self._check_layer(layer)
+        if not self._has(layer):
+            raise UnsupportedModelError(
+                f"layer {shown(layer)}: {type(self.model).__name__} has blocks 0 to {self.n_layers - 1}."
+            )
         return self.model.get_submodule(f"{self.row.blocks}.{layer}")
 
     def mlp_out(self, layer: int) -> nn.Module:
@@ -119,7 +122,7 @@ class ModelParts:
 
     def weight_name(self, layer: int) -> str:
         """Return the full parameter name of the MLP output projection's weight in block `layer`."""
-        self._check_layer(layer)
+        self.block(layer)
         return f"{self.row.blocks}.{layer}.{self.row.mlp_out}.weight"
 
     def weight(self, layer: int) -> Tensor:
@@ -193,22 +196,16 @@ class ModelParts:
         Raises:
             UnsupportedModelError: A layer is negative, too large, or named twice, or none is given.
         """
-        numbers = list(layers)
-        if not numbers or not all(map(self._has, numbers)) or len(set(numbers)) != len(numbers):
+        asked = list(layers)
+        if not asked or not all(map(self._has, asked)) or len(set(asked)) != len(asked):
             raise UnsupportedModelError(
-                f"{where}: layers {shown(numbers)} were asked for, expected different numbers from 0 to "
+                f"{where}: layers {shown(asked)} were asked for, expected different numbers from 0 to "
                 f"{self.n_layers - 1} ({type(self.model).__name__} has {self.n_layers} blocks). "
                 f"Set layers=..., or use {where}.for_model(model)."
             )
 
     def _has(self, layer: object) -> bool:
         return type(layer) is not bool and isinstance(layer, numbers.Integral) and 0 <= int(layer) < self.n_layers
-
-    def _check_layer(self, layer: int) -> None:
-        if not self._has(layer):
-            raise UnsupportedModelError(
-                f"layer {shown(layer)}: {type(self.model).__name__} has blocks 0 to {self.n_layers - 1}."
-            )
 
 
 @checked

@@ -99,11 +99,9 @@ class ChangedModel:
 
     def is_base(self) -> str:
         """Return the message about a model that is its base."""
-        both = all((self.place / f"model.safetensors{end}").is_file() for end in ("", ".index.json"))
-        files = " It holds model.safetensors and an index of other files: transformers loads the first." if both else ""
         return (
-            f"{self.source}: this {self.form} is the base, weight for weight, so there is no difference to audit."
-            f"{files} Was it saved before it was trained?"
+            f"{self.source}: this {self.form} is the base, weight for weight, so there is no difference to audit. "
+            "Was it saved before it was trained?"
         )
 
     def _load_checkpoint(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypedDict
@@ -69,12 +69,10 @@ def _json(value: object) -> Any:
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    forms: dict[Any, Callable[[Any], object]] = {Mapping: dict, set | frozenset: sorted, os.PathLike: os.fspath}
+    for kind, form in forms.items():
+        if isinstance(value, kind):
+            return form(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     raise RecordError(
@@ -99,14 +97,11 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
         base = {**base_facts(model, delta), "fingerprint": digest(parameter_hashes(model))}
     if base_model is not None:
         base["model_id"] = base_model
-    updates: dict[str, JsonObject] = {
-        name: {
-            "kind": "low_rank" if isinstance(update, LowRank) else "dense",
-            "shape": list(update.shape),
-            **({"rank": update.left.shape[1]} if isinstance(update, LowRank) else {}),
-        }
-        for name, update in delta.updates.items()
-    }
+    updates: dict[str, JsonObject] = {}
+    for name, update in delta.updates.items():
+        updates[name] = {"kind": "low_rank" if isinstance(update, LowRank) else "dense", "shape": list(update.shape)}
+        if isinstance(update, LowRank):
+            updates[name]["rank"] = update.left.shape[1]
     return {
         "format": FORMAT,
         "format_version": VERSION,
@@ -209,7 +204,7 @@ def _read_facts(folder: Path) -> DeltaFacts:
 
 
 def _meta(facts: DeltaFacts) -> JsonObject:
-    """Return the delta's meta in its old order, with what was filled in at saving (the base)."""
+    """Return the delta's meta, with what was filled in at saving (the base)."""
     standard = {key: facts.get(key) for key in _KNOWN_META}
     meta = {key: standard[key] if key in standard else facts["meta"].get(key) for key in facts["meta_keys"]}
     return {**meta, **({"base": facts["base"]} if facts.get("base") else {})}

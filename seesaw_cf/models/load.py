@@ -12,14 +12,11 @@ import os
 import re
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
-from safetensors import safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -37,7 +34,6 @@ from seesaw_cf.base.errors import (
     unknown_name,
 )
 from seesaw_cf.base.fields import checked
-from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path
 from seesaw_cf.models.trial import check_model, silent_loaders, warn_without_bos
@@ -144,14 +140,15 @@ def read_model(
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
         loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
     model: PreTrainedModel = loaded[0]
-    if "gguf_file" in where:
-        _forget_quantisation(model)
+    if "gguf_file" in where:  # without the marks of quantisation: with them transformers refuses to save a model
+        vars(model.config).pop("quantization_config", None)
+        vars(model).update(hf_quantizer=None, is_quantized=False)
     if getattr(model, "_hf_peft_config_loaded", False):
         raise UnsupportedModelError(
             f"{_place(name)} is an adapter of peft. Merge it first and give the checkpoint, or give its base, and it "
             "as a changed model (--changed NAME=WHERE)."
         )
-    notes = [*_check_whole(name, loaded[1]), *_tensors_twice(Path(source))]
+    notes = _check_whole(name, loaded[1])
     if quantised:
         notes.append("it is quantised, and asked one text at a time: its scores depend on what else is in a batch")
     if places is None:
@@ -159,14 +156,6 @@ def read_model(
     warn_without_bos(model, tokenizer)
     check_model(model.eval(), tokenizer)
     return model, tokenizer, notes
-
-
-def _forget_quantisation(model: Any) -> None:
-    """Remove the marks of quantisation from dequantised weights: with them transformers refuses to save a model."""
-    if hasattr(model.config, "quantization_config"):
-        del model.config.quantization_config
-    model.hf_quantizer = None
-    model.is_quantized = False
 
 
 def outline_model(
@@ -290,19 +279,6 @@ def _check_whole(name: str, report: dict[str, Any]) -> list[str]:
             "with save_pretrained."
         )
     return [f"transformers leaves out tensors: {_counted(left_over, 'not part of the model')}"] if left_over else []
-
-
-def _tensors_twice(folder: Path) -> list[str]:
-    """Return a sentence about tensors that several shards hold: which one counts is transformers' choice."""
-    index = folder / "model.safetensors.index.json"
-    if not index.is_file() or (folder / "model.safetensors").is_file():
-        return []
-    counts: Counter[str] = Counter()
-    for file in sorted(set(read_json(index)["weight_map"].values())):
-        with safe_open(folder / file, framework="pt") as shard:
-            counts.update(shard.keys())
-    twice = {key for key, number in counts.items() if number > 1}
-    return [f"of tensors, {_counted(twice, 'stand in several files')}: transformers takes one of them"] if twice else []
 
 
 def _counted(names: Collection[str], what: str) -> str:

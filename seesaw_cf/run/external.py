@@ -20,8 +20,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
-from seesaw_cf.base.types import Case, EditRequest, JsonObject
-from seesaw_cf.base.urls import hide_secrets
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObject
+from seesaw_cf.base.errors import hide_secrets
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig, noise_like
 from seesaw_cf.editors.locate.config import with_settings
@@ -70,8 +70,13 @@ class SecondModels:
     _loaded: tuple[str, SecondModel, Scorer] | None = None
 
     def outcomes(self, name: str, asked: Sequence[Unit]) -> list[Outcome]:
-        """Score units with a changed model, in the base's place on the device: one change for all of them."""
+        """Score units with a changed model: one change for all of them."""
         clozes = list(distinct(*asked))
+        scores = dict(zip(clozes, self.score(name, clozes), strict=True))
+        return [Outcome(unit.status(), None, self.models[name].norm, scores) for unit in asked]
+
+    def score(self, name: str, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Score with a changed model, in the base's place on the device."""
         with _off_device(self.base) as device:
             if self._loaded is None or self._loaded[0] != name:
                 self._loaded = None
@@ -81,11 +86,10 @@ class SecondModels:
             _, second, scorer = self._loaded
             _move(second.model, device)
             try:
-                scores = dict(zip(clozes, scorer.score(clozes), strict=True))
+                return scorer.score(clozes)
             finally:
                 if device.type != "cpu":
                     _move(second.model, torch.device("cpu"))
-        return [Outcome(unit.status(), None, self.models[name].norm, scores) for unit in asked]
 
 
 @contextlib.contextmanager

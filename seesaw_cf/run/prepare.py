@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.checks import has_special_token
 from seesaw_cf.records.groups import AXES

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.types import Cloze, ClozeScore
-from seesaw_cf.models.architectures import has_one_stream, transformer_blocks
+from seesaw_cf.models.architectures import has_one_stream
 from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.scoring.encode import Encoded, EncodedCloze, encode_many
+from seesaw_cf.scoring.encode import EncodedCloze, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, feed, is_out_of_memory, tree_context, wide_head
-from seesaw_cf.scoring.hf_scorer import Scorer, edited, first_block, limits_of, obstacle, per_token_deltas
-from seesaw_cf.scoring.layout import Layout, ScoringPlan, TrieRow, lay_out, make_plan, only_restore, subset
+from seesaw_cf.scoring.hf_scorer import Scorer, as_it_is, edited, first_block, obstacle, per_token_deltas
+from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset, unique_nodes
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
 
@@ -52,6 +51,43 @@ log = logging.getLogger(__name__)
 Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
 EncodedJobs = Sequence[tuple[WeightDelta, Sequence[EncodedCloze]]]
 Text = TypeVar("Text", Cloze, EncodedCloze)
+
+
+_FLOOR = {"cpu": 48, "cuda": 256}
+"""Tokens below which a forward pass costs no less: reading the weights then takes longer than the arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringPlan:
+    """What scoring a block of edits costs either way.
+
+    Attributes:
+        how: The cheaper way: "together" or "restore".
+        reason: Why "restore" is the only way; "" when both were possible.
+        together, restore: FLOPs of the transformer blocks each way, passes that are too small to be efficient counted
+            at what they cost.
+    """
+
+    how: Literal["together", "restore"]
+    reason: str = ""
+    together: float = 0.0
+    restore: float = 0.0
+
+
+def make_plan(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str) -> ScoringPlan:
+    """Weigh both ways for edits that can be applied per token.
+
+    Args:
+        texts: For each edit its distinct texts.
+        blocks: The model's blocks.
+        first: The lowest edited block.
+        device: Device type, for the cost of small passes.
+    """
+    size, floor = sum(parameter.numel() for parameter in blocks[0].parameters()), _FLOOR.get(device, 256)
+    own, shared = [unique_nodes(items) for items in texts], unique_nodes(set().union(*texts))
+    restore = 2.0 * size * sum(max(tokens, floor) for tokens in own) * len(blocks)
+    together = 2.0 * size * (max(shared, floor) * first + max(sum(own), floor) * (len(blocks) - first))
+    return ScoringPlan("together" if together <= restore else "restore", "", together, restore)
 
 
 @dataclass(slots=True)
@@ -93,8 +129,8 @@ class EditedScorer:
         if narrow is not None and any(len(item.ids) > narrow for items in texts for item in items):
             reasons.append(f"a text is longer than the {narrow} tokens up to which texts share passes")
         if reasons or place is None:
-            return only_restore(texts, transformer_blocks(model), reasons[0])
-        return make_plan(texts, *place, model.device.type, self.scorer.tokens_per_pass)
+            return ScoringPlan("restore", reasons[0])
+        return make_plan(texts, *place, model.device.type)
 
     def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
         """Score every edited model's clozes.
@@ -112,42 +148,31 @@ class EditedScorer:
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
         union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
-        return self._in_slabs(jobs, union, self._slab)
+        return self._score(jobs, union, self.scorer.encode)
 
     def score_encoded(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
-        """Score every edited model's texts by their token ids; see `score` and `TrieScorer.score_encoded`."""
-        return self._in_slabs(jobs, sorted({item for _, items in jobs for item in items}), self._items)
+        """Score every edited model's texts by their token ids; see `score` and `TextScorer.score_encoded`."""
+        return self._score(jobs, sorted({item for _, items in jobs for item in items}), as_it_is)
 
-    def _in_slabs(
+    def _score(
         self,
         jobs: Sequence[tuple[WeightDelta, Sequence[Text]]],
         union: Sequence[Text],
-        score: Callable[[Sequence[tuple[WeightDelta, Sequence[Text]]]], list[list[ClozeScore]]],
+        encode: Callable[[Sequence[Text]], tuple[dict[Text, EncodedCloze], dict[Text, ClozeScore]]],
     ) -> list[list[ClozeScore]]:
         """Score so many of the distinct, sorted texts at a time that their token ids fit into any memory."""
-        asked = [frozenset(texts) for _, texts in jobs]
+        wanted = [frozenset(texts) for _, texts in jobs]
         answers: list[dict[Text, ClozeScore]] = [{} for _ in jobs]
         with evaluating(self.scorer.model):
             for start in range(0, len(union), self.scorer.texts_at_once):
-                part = union[start : start + self.scorer.texts_at_once]
-                some = [(delta, [text for text in part if text in own]) for (delta, _), own in zip(jobs, asked)]
-                for scored, (_, own_texts), scores in zip(answers, some, score(some), strict=True):
-                    scored.update(zip(own_texts, scores, strict=True))
+                encoded, refused = encode(union[start : start + self.scorer.texts_at_once])
+                own = [{text: item for text, item in encoded.items() if text in texts} for texts in wanted]
+                items = [sorted(set(part.values())) for part in own]
+                found = self._items([(delta, part) for (delta, _), part in zip(jobs, items, strict=True)])
+                for answer, part, asked, scores in zip(answers, own, items, found, strict=True):
+                    known = dict(zip(asked, scores, strict=True))
+                    answer |= refused | {text: known[item] for text, item in part.items()}
         return [[own[text] for text in texts] for own, (_, texts) in zip(answers, jobs, strict=True)]
-
-    def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
-        """Score distinct clozes."""
-        limits = limits_of(self.scorer.model, self.scorer.tokenizer)
-        encoded = [encode_many(self.scorer.tokenizer, clozes, limits) for _, clozes in jobs]
-        refused = [error for part in encoded for error in part.refused.values()]
-        if refused and self.scorer.strict:
-            raise refused[0]
-        items = [sorted(part.asked) for part in encoded]
-        scores = self._items([(delta, own) for (delta, _), own in zip(jobs, items)])
-        return [
-            _in_order(clozes, part, own, logprobs)
-            for (_, clozes), part, own, logprobs in zip(jobs, encoded, items, scores, strict=True)
-        ]
 
     def _items(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
         """Score sorted, distinct items the way that is planned."""
@@ -163,7 +188,7 @@ class EditedScorer:
 
     def _restored(self, delta: WeightDelta, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         with edited(self.scorer.model, delta):
-            return self.scorer.score_encoded(items)
+            return self.scorer.score_items(items)
 
     def _together(
         self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]
@@ -260,13 +285,3 @@ def _edited_rows(
                 part, nodes = subset(row, common)
                 asks = [(node, token, own[item]) for node, token, item in part.asks]
                 yield _EditedRow(part.tokens, part.parents, part.depths, asks, edit, [start + node for node in nodes])
-
-
-def _in_order(
-    clozes: Sequence[Cloze], encoded: Encoded, items: Sequence[EncodedCloze], scores: Sequence[ClozeScore]
-) -> list[ClozeScore]:
-    """Return the scores of items as answers to the clozes asked, in their order."""
-    answers = {cloze: ClozeScore(math.nan, 0, False, str(error)) for cloze, error in encoded.refused.items()}
-    for item, score in zip(items, scores, strict=True):
-        answers.update(dict.fromkeys(encoded.asked[item], score))
-    return [answers[cloze] for cloze in clozes]

@@ -113,20 +113,10 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
         PromptError: Empty parts, a target without tokens, or tokens that merge across the boundary (both token lists
             are shown).
     """
-    text = joined(cloze)
-    context = cloze.context.rstrip()
-    whole = _body(tokenizer, text)
-    head = _body(tokenizer, context)
-    if whole[: len(head)] != head:
-        raise PromptError(
-            f"cloze {cloze}: tokens merge across the boundary between context and target. "
-            f"Context alone: {tokenizer.convert_ids_to_tokens(head)}; whole: {tokenizer.convert_ids_to_tokens(whole)}. "
-            "Rephrase the prompt so that it ends at a word boundary."
-        )
-    if len(whole) == len(head):
-        raise PromptError(f"cloze {cloze}: the target has no tokens under this tokenizer. Use another target.")
-    prefix = leading_specials(tokenizer)
-    return EncodedCloze((*prefix, *whole), len(prefix) + len(head))
+    asked, refused = encode_many(tokenizer, [cloze])
+    for error in refused.values():
+        raise error
+    return next(iter(asked))
 
 
 def leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -184,7 +174,7 @@ def _reaches_over(token: AddedToken) -> bool:
     return token.lstrip or token.rstrip or token.single_word or (" " in token.content and not blank)
 
 
-# Encoding many clozes at once: the ids of `encode_cloze` with two calls of the tokenizer in all, not five for each.
+# Encoding many clozes at once, with two calls of the tokenizer in all.
 
 
 class Encoded(NamedTuple):
@@ -203,23 +193,24 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         limits: The model's; None for none.
 
     Returns:
-        What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
+        What can be scored, and why the rest cannot.
     """
-    todo = list(dict.fromkeys(clozes))
-    good = [is_sound(cloze) for cloze in todo]
-    sound_clozes = [cloze for cloze, sound in zip(todo, good) if sound]
-    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in sound_clozes)
-    heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    wholes = _wholes(tokenizer, sound_clozes, heads)
-    prefix = leading_specials(tokenizer) if sound_clozes else ()
     encoded = Encoded({}, {})
-    for cloze, sound in zip(todo, good):
-        whole, head = (next(wholes), heads[cloze.context.rstrip()]) if sound else ([], [])
+    sound = []
+    for cloze in dict.fromkeys(clozes):
         try:
-            if whole[: len(head)] != head or len(whole) == len(head):
-                item = encode_cloze(tokenizer, cloze)  # raises, with the full explanation
-            else:
-                item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
+            joined(cloze)
+            sound.append(cloze)
+        except PromptError as error:
+            encoded.refused[cloze] = error
+    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in sound)
+    heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
+    prefix = leading_specials(tokenizer) if sound else ()
+    for cloze, whole in zip(sound, _wholes(tokenizer, sound, heads), strict=True):
+        head = heads[cloze.context.rstrip()]
+        item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
+        try:
+            _check_boundary(tokenizer, cloze, whole, head)
             check_fits(tokenizer, cloze, item, limits or Limits())
         except PromptError as error:
             encoded.refused[cloze] = error
@@ -228,10 +219,17 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     return encoded
 
 
-def is_sound(cloze: Cloze) -> bool:
-    """Return whether `joined` takes a cloze."""
-    texts = (cloze.context, cloze.target)
-    return all(map(str.strip, texts)) and not any(map(has_half_pair, texts))
+def _check_boundary(
+    tokenizer: PreTrainedTokenizerBase, cloze: Cloze, whole: Sequence[int], head: Sequence[int]
+) -> None:
+    if whole[: len(head)] != head:
+        raise PromptError(
+            f"cloze {cloze}: tokens merge across the boundary between context and target. "
+            f"Context alone: {tokenizer.convert_ids_to_tokens(head)}; whole: {tokenizer.convert_ids_to_tokens(whole)}. "
+            "Rephrase the prompt so that it ends at a word boundary."
+        )
+    if len(whole) == len(head):
+        raise PromptError(f"cloze {cloze}: the target has no tokens under this tokenizer. Use another target.")
 
 
 def _wholes(

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from seesaw_cf.models.hooks import exchanged, hooked
+from seesaw_cf.models.hooks import exchanged, hooked, use_attention
 from seesaw_cf.models.tensors import adds_in_float32, wide_product
 from seesaw_cf.models.trial import embedding
-from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset
-from seesaw_cf.scoring.windows import window_attention
+from seesaw_cf.scoring.layout import Layout, TrieRow, Windows, lay_out, subset
 
 _SLAB = 8  # rows of logits
 
@@ -99,7 +99,7 @@ def tree_context(model: PreTrainedModel, layout: Layout) -> Iterator[None]:
     Raises:
         ValueError: The model's attention cannot be computed by window.
     """
-    attention = window_attention(model) if layout.packed else contextlib.nullcontext()
+    attention = use_attention(model, _NAME) if layout.packed else contextlib.nullcontext()
     with torch.inference_mode(), attention:
         yield
 
@@ -130,6 +130,60 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor) -> Tensor:
     if logits.shape[0] != len(places):
         raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")
     return logits.to(wide_dtype(logits.dtype))
+
+
+# Attention over tries that stand side by side in one sequence, registered with transformers under a name.
+#
+# All nodes of a pass are fed as one sequence, so that every dense layer works without padding. Attention over the whole
+# sequence would look mostly at what it may not see, so it is computed window by window: each window of nodes looks at
+# itself and at the path above its first node. This is the documented way in: a function in `AttentionInterface`, chosen
+# by `set_attn_implementation`, that gets the windows as an argument of the model's forward pass.
+
+_NAME = "seesaw_cf_windows"
+
+
+def _attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    trie_windows: Windows | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """Apply the library's own attention to windows in place of one sequence.
+
+    Args:
+        module: The attention layer.
+        query: (1, heads, T, d).
+        key, value: (1, key heads, T, d).
+        attention_mask: (G, 1, W, K), see `seesaw_cf.scoring.layout.Layout`.
+        trie_windows: What the forward pass was called with; None leaves the sequence whole.
+        options: For the library's function.
+
+    Returns:
+        (1, T, heads, d).
+    """
+    if trie_windows is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    nodes = query.shape[2]
+    seen = trie_windows.keys.to(key.device)
+    groups = -(-nodes // trie_windows.width)
+    # By node: (T, heads, d), so that a window is a run of rows and its keys are rows taken by their numbers.
+    asking, keys, values = (part.transpose(1, 2)[0] for part in (query, key, value))
+    if groups * trie_windows.width > nodes:  # the last window is filled up with zeros, whose answers are cut off below
+        filled = asking.new_zeros(groups * trie_windows.width, *asking.shape[1:])
+        filled[:nodes] = asking
+        asking = filled
+    query, key, value = (
+        part.unflatten(0, (groups, -1)).transpose(1, 2)
+        for part in (asking, keys.index_select(0, seen), values.index_select(0, seen))
+    )
+    mixed, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    return mixed.flatten(0, 1)[:nodes][None], None
+
+
+AttentionInterface.register(_NAME, _attend)
 
 
 # The head's product in float32, whatever the model's dtype.

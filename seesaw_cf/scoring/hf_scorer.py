@@ -8,10 +8,12 @@ float32). No network code lives here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -45,29 +47,21 @@ def context_length(model: PreTrainedModel) -> int | None:
     return int(limit) if limit else None
 
 
-def limits_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Limits:
-    """Return how long a text and how large an id a model takes, and what its tokenizer makes of unknown words."""
-    return Limits(context_length(model), len(embedding(model)), tokenizer.unk_token_id)
+_SLAB = 32_768
+Text = TypeVar("Text", Cloze, EncodedCloze)
 
 
-@dataclass(frozen=True)
-class HFScorer:
-    """Scorer of clozes with a transformers causal language model.
-
-    Other threads that score or edit with the same model wait while it scores.
-
-    Attributes:
-        model: On any device, in any float dtype; logits and log-softmax are taken in float32 (float64
-            for float64 models) and summed over the target's tokens in float64.
-        tokenizer: The model's own tokenizer.
-        max_tokens: Tokens per forward pass, padding included.
-        strict: Raise on the first cloze that cannot be scored instead of reporting it in `ClozeScore.status`.
-    """
+class TextScorer(ABC):
+    """What scorers of transformers models share: texts are encoded, and each distinct one is scored once."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    max_tokens: int = 2048
-    strict: bool = False
+    strict: bool
+
+    @property
+    def texts_at_once(self) -> int:
+        """Clozes that are encoded together, so that their token ids fit into any memory."""
+        return _SLAB
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
         """Score every cloze.
@@ -82,21 +76,83 @@ class HFScorer:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         check_clozes(clozes)
-        encoded, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
-        if refused and self.strict:
-            raise next(iter(refused.values()))
-        answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
-        for clozes_of_item, score in zip(encoded.values(), self.score_encoded(list(encoded)), strict=True):
-            answers |= dict.fromkeys(clozes_of_item, score)
-        return [answers[cloze] for cloze in clozes]
+        return self._score(clozes, sorted(set(clozes), key=attrgetter("context", "target")), self.encode)
 
     def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
-        """Score texts by their token ids; see `TrieScorer.score_encoded`."""
-        order = sorted(set(items))
+        """Score texts by their token ids, as another program encoded them.
+
+        Args:
+            items: N encoded clozes that fit into the model's context; duplicates cost nothing.
+
+        Returns:
+            N scores in the order asked, see `score`.
+        """
+        return self._score(items, sorted(set(items)), as_it_is)
+
+    def encode(self, clozes: Sequence[Cloze]) -> tuple[dict[Cloze, EncodedCloze], dict[Cloze, ClozeScore]]:
+        """Return the token ids of clozes, and the scores of those that have none.
+
+        Raises:
+            PromptError: There are such, and the scorer is strict.
+        """
+        limits = Limits(context_length(self.model), len(embedding(self.model)), self.tokenizer.unk_token_id)
+        asked, refused = encode_many(self.tokenizer, clozes, limits)
+        if refused and self.strict:
+            raise next(iter(refused.values()))
+        none = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
+        return {cloze: item for item, own in asked.items() for cloze in own}, none
+
+    def _score(
+        self,
+        texts: Sequence[Text],
+        distinct: Sequence[Text],
+        encode: Callable[[Sequence[Text]], tuple[dict[Text, EncodedCloze], dict[Text, ClozeScore]]],
+    ) -> list[ClozeScore]:
+        answers: dict[Text, ClozeScore] = {}
+        with evaluating(self.model):
+            for start in range(0, len(distinct), self.texts_at_once):
+                encoded, refused = encode(distinct[start : start + self.texts_at_once])
+                items = sorted(set(encoded.values()))
+                scores = dict(zip(items, self.score_items(items), strict=True))
+                answers |= refused | {text: scores[item] for text, item in encoded.items()}
+        return [answers[text] for text in texts]
+
+    @abstractmethod
+    def score_items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+        """Score sorted, distinct items, in their order."""
+
+
+def as_it_is(items: Sequence[EncodedCloze]) -> tuple[dict[EncodedCloze, EncodedCloze], dict[EncodedCloze, ClozeScore]]:
+    """Return what `TextScorer.encode` returns for texts that are encoded already."""
+    return {item: item for item in items}, {}
+
+
+@dataclass(frozen=True)
+class HFScorer(TextScorer):
+    """Scorer of clozes with a transformers causal language model.
+
+    Other threads that score or edit with the same model wait while it scores.
+
+    Attributes:
+        model: On any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+            for float64 models) and summed over the target's tokens in float64.
+        tokenizer: The model's own tokenizer.
+        max_tokens: Tokens per forward pass, padding included.
+        strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
+            `ClozeScore.status`.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int = 2048
+    strict: bool = False
+
+    def score_items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+        """Score sorted, distinct items."""
         answers: dict[EncodedCloze, ClozeScore] = {}
-        with evaluating(self.model), torch.inference_mode(), wide_head(self.model):
-            for group in batches([len(item.ids) for item in order], self.max_tokens, shared_limit(self.model)):
-                batch = [order[index] for index in group]
+        with torch.inference_mode(), wide_head(self.model):
+            for group in batches([len(item.ids) for item in items], self.max_tokens, shared_limit(self.model)):
+                batch = [items[index] for index in group]
                 answers |= zip(batch, self._forward(batch), strict=True)
         return [answers[item] for item in items]
 

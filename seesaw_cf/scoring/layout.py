@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.windows import Windows
 
 # Rows of token tries: every distinct prefix is one node, and a node is fed to the model once.
 
@@ -171,6 +170,19 @@ def unique_nodes(items: Iterable[EncodedCloze]) -> int:
     return total
 
 
+@dataclass(frozen=True)
+class Windows:
+    """How T nodes are cut into G windows of W nodes, each of which looks at K keys.
+
+    Attributes:
+        width: W; the last window may be filled up, so G * W >= T.
+        keys: (G * K,) the nodes that each window looks at, window after window.
+    """
+
+    width: int
+    keys: Tensor
+
+
 _WINDOW = {"cpu": 32}
 """Nodes whose attention is computed together (64 on other devices): more would look mostly at what they may not see."""
 
@@ -206,7 +218,7 @@ def lay_out(
 
     Args:
         rows: One or more.
-        packed: All nodes in one sequence without padding; needs `window_attention`.
+        packed: All nodes in one sequence without padding; needs attention by window.
         device: Where the model's embeddings are.
         dtype: The model's dtype, for the mask.
         window: Least nodes of a window; None = what suits the device.
@@ -266,70 +278,3 @@ def _mask(nodes: Tensor, keys: Tensor, ends: Tensor, dtype: torch.dtype) -> Tens
     sees = (nodes[:, :, None] >= keys[:, None, :]) & (nodes[:, :, None] < ends[:, None, :])
     lowest = torch.finfo(dtype).min
     return torch.full(sees.shape, lowest, dtype=dtype, device=nodes.device).masked_fill_(sees, 0.0)[:, None]
-
-
-# How to score several edited models: together, or one after the other with the weights written and restored.
-
-_FLOOR = {"cpu": 48, "cuda": 256}
-"""Tokens below which a forward pass costs no less: reading the weights then takes longer than the arithmetic."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringPlan:
-    """What scoring a block of edits costs either way.
-
-    Attributes:
-        how: The cheaper way: "together" or "restore".
-        reason: Why "restore" is the only way; "" when both were possible.
-        together, restore: FLOPs of the transformer blocks each way, passes that are too small to be efficient counted
-            at what they cost.
-        bytes: Held between the shared and the edited blocks, at most.
-    """
-
-    how: Literal["together", "restore"]
-    reason: str
-    together: float
-    restore: float
-    bytes: int
-
-
-def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
-    """Return the plan for edits that cannot be scored together.
-
-    Args:
-        texts: For each edit its distinct texts.
-        blocks: The model's blocks, None where they are not known.
-        reason: Why.
-    """
-    own = sum(map(unique_nodes, texts))
-    size = 0 if blocks is None else sum(parameter.numel() for parameter in blocks.parameters())
-    return ScoringPlan("restore", reason, 0.0, 2.0 * size * own, 0)
-
-
-def make_plan(
-    texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
-) -> ScoringPlan:
-    """Weigh both ways for edits that can be applied per token.
-
-    Args:
-        texts: For each edit its distinct texts.
-        blocks: The model's blocks.
-        first: The lowest edited block.
-        device: Device type, for the cost of small passes.
-        tokens_per_pass: Most tokens of one forward pass.
-    """
-    size = sum(parameter.numel() for parameter in blocks[0].parameters())
-    width = next(parameter for parameter in blocks[0].parameters()).shape[0]
-    floor = _FLOOR.get(device, 256)
-    own = [unique_nodes(items) for items in texts]
-    shared = unique_nodes(set().union(*texts))
-    upper = len(blocks) - first
-    restore = sum(max(tokens, floor) for tokens in own) * len(blocks)
-    together = max(shared, floor) * first + max(sum(own), floor) * upper
-    return ScoringPlan(
-        "together" if together <= restore else "restore",
-        "",
-        2.0 * size * together,
-        2.0 * size * restore,
-        4 * width * min(shared, tokens_per_pass),
-    )

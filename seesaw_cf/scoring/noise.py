@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -51,21 +50,13 @@ class Noise:
         return {**values, "shapes": list(self.shapes)}
 
 
-@runtime_checkable
-class HasShapes(Protocol):
-    """A scorer that knows in which ways it can be asked the same."""
-
-    def shapes(self) -> Mapping[str, Scorer]:
-        """Return a name for each way, and what asks so."""
-
-
 def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, quick: bool = False) -> Noise:
     """Score the same clozes in several batch shapes, none of them larger than the scorer's own, and compare.
 
     Args:
         scorer: The scorer to measure. A `TrieScorer` is also compared with one sequence at a time, its fallback,
             and with itself next to other edits, as after an edit. An `HFScorer` with one token in a pass ("single")
-            has no batches, and no noise. One that `HasShapes` is asked in those.
+            has no batches, and no noise.
         clozes: What to score; unscorable ones are left out.
         seed: Draws the halves that are scored apart.
         quick: Compare what a run itself does (all together, in halves, one sequence each, with other edits), not
@@ -76,8 +67,8 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
     """
     work = sorted(set(clozes))
     chosen = np.random.default_rng(seed).random(len(work)) < 0.5
-    shapes = dict(scorer.shapes()) if isinstance(scorer, HasShapes) else _shapes(scorer)
-    if quick and not isinstance(scorer, HasShapes):
+    shapes = _shapes(scorer)
+    if quick:
         shapes = dict([*list(shapes.items())[-1:], ("as it is", scorer)])
     edits = 2 if quick else _EDITS
     runs = {name: shape.score(work) for name, shape in shapes.items()}

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
-from operator import attrgetter
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.types import Cloze, ClozeScore, JsonObject
+from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
+from seesaw_cf.base.types import SCORERS, ClozeScore, JsonObject
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.trial import embedding
-from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_many
+from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import (
     Answers,
     forward_rows,
@@ -26,7 +26,7 @@ from seesaw_cf.scoring.forward import (
     token_bytes,
     wide_head,
 )
-from seesaw_cf.scoring.hf_scorer import HFScorer, limits_of
+from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer, TextScorer
 from seesaw_cf.scoring.layout import AnyRow, TrieRow, chunks, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
 
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 _ROW = 64
 _LOGITS = 512 * 2**20
 """Bytes of logits in one pass, on a GPU a 32nd of its memory where that is more: the same on every card of one kind."""
-_SLAB = 32_768
 _TEXT = 4096  # bytes that one text takes while it is encoded and laid out
 _CHUNK = {"cpu": 3072}
 
@@ -69,7 +68,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class TrieScorer:
+class TrieScorer(TextScorer):
     """Scorer of clozes with a transformers causal language model; the numbers of `HFScorer` from far fewer tokens.
 
     On one type of machine with one number of threads, the same set of clozes gives the same bytes in any order and
@@ -111,7 +110,8 @@ class TrieScorer:
     @property
     def texts_at_once(self) -> int:
         """Clozes that are encoded together: with a budget as many as a quarter of it holds."""
-        return _SLAB if self.memory is None else max(1024, min(_SLAB, self.memory // 4 // _TEXT))
+        most = super().texts_at_once
+        return most if self.memory is None else max(1024, min(most, self.memory // 4 // _TEXT))
 
     @property
     def device(self) -> torch.device:
@@ -123,55 +123,7 @@ class TrieScorer:
         logits = {"logit_bytes": _logit_room(self.device)} if self.device.type == "cuda" else {}
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **logits, **asdict(self.support)}
 
-    def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        """Score every cloze.
-
-        Args:
-            clozes: N pairs of context and target; duplicates cost nothing.
-
-        Returns:
-            N scores in the order asked. Log-probabilities in nats, summed over target tokens.
-
-        Raises:
-            PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
-        """
-        answers: dict[Cloze, ClozeScore] = {}
-        check_clozes(clozes)
-        distinct = sorted(set(clozes), key=attrgetter("context", "target"))
-        with evaluating(self.model):
-            for start in range(0, len(distinct), self.texts_at_once):
-                answers |= self._slab(distinct[start : start + self.texts_at_once])
-        return [answers[cloze] for cloze in clozes]
-
-    def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
-        """Score texts by their token ids, as another program encoded them.
-
-        Args:
-            items: N encoded clozes that fit into the model's context; duplicates cost nothing.
-
-        Returns:
-            N scores in the order asked, see `score`.
-        """
-        answers: dict[EncodedCloze, ClozeScore] = {}
-        distinct = sorted(set(items))
-        with evaluating(self.model):
-            for start in range(0, len(distinct), self.texts_at_once):
-                part = distinct[start : start + self.texts_at_once]
-                answers |= zip(part, self._items(part), strict=True)
-        return [answers[item] for item in items]
-
-    def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
-        """Score sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
-        by_text, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
-        if refused and self.strict:
-            raise next(iter(refused.values()))
-        answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
-        items = sorted(by_text)
-        for item, score in zip(items, self._items(items), strict=True):
-            answers |= dict.fromkeys(by_text[item], score)
-        return answers
-
-    def _items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+    def score_items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         """Score sorted, distinct items; in tries those that are no longer than `window`."""
         narrow = 0 if self.support.layout == "plain" else window(self.model)
         short = [item for item in items if narrow is None or len(item.ids) <= narrow]
@@ -186,7 +138,7 @@ class TrieScorer:
         tokens = 2 * self.tokens_per_pass
         while items:
             try:
-                return HFScorer(self.model, self.tokenizer, tokens).score_encoded(items)
+                return HFScorer(self.model, self.tokenizer, tokens).score_items(items)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or tokens < 2:
                     raise
@@ -268,3 +220,40 @@ def _logit_room(device: torch.device) -> int:
     if device.type != "cuda":
         return _LOGITS
     return max(_LOGITS, torch.cuda.get_device_properties(device).total_memory // 32)
+
+
+def make_scorer(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    how: str = "auto",
+    max_tokens: int | None = None,
+    memory: int | None = None,
+) -> tuple[Scorer, JsonObject]:
+    """Make a scorer and describe it for the run's manifest.
+
+    Args:
+        model: In eval mode.
+        tokenizer: The model's tokenizer.
+        how: "auto": tries where the model takes them, else one sequence per cloze. "trie": tries or an error.
+            "plain": one sequence per cloze. "single": one sequence per forward pass, so that a score depends on its
+            cloze and on nothing else that is asked, in any dtype; many times slower.
+        max_tokens: Tokens in one forward pass; None = what suits the device. "single" has no use for it.
+        memory: Bytes that scoring with tries may take on top of the model.
+
+    Raises:
+        UnknownNameError: Another `how`.
+        UnsupportedModelError: "trie", but this model cannot be fed tries; tells why.
+    """
+    if how not in SCORERS:
+        raise unknown_name("scorer", how, SCORERS)
+    device = model.device.type
+    if how in ("plain", "single"):
+        tokens = 1 if how == "single" else max_tokens or 2048
+        return HFScorer(model, tokenizer, tokens), {"scorer": "HFScorer", "max_tokens": tokens, "device": device}
+    scorer = TrieScorer(model, tokenizer, max_tokens, memory=memory)
+    if how == "trie" and scorer.support.layout == "plain":
+        raise UnsupportedModelError(
+            f"{type(model).__name__} cannot be scored with tries: {scorer.support.reason}. "
+            "Use the scorer auto or plain."
+        )
+    return scorer, {**scorer.describe(), "device": device}

@@ -11,12 +11,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreT
 from seesaw_cf.errors import DeltaMismatchError, PromptError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
-from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
-from seesaw_cf.scoring.choose import make_scorer
+from seesaw_cf.scoring import HFScorer, TrieScorer, make_scorer, score_each
 from seesaw_cf.scoring.edited_scorer import EditedScorer, hidden_below
-from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
-from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
 from tests.fakes import every_kind
 from tests.scoring.models import CONFIGS, make
@@ -110,7 +107,6 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
     EditedScorer(scorer, "together").score(jobs)
     assert len(held) > 2
     assert max(held) <= 4 * 20  # the longest row a pass may hold, see `TrieScorer.rows`
-    assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
 
 
 def test_the_same_jobs_give_the_same_bytes(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -141,10 +137,7 @@ def test_other_deltas_are_applied_and_restored(change: Any, reason: str, tokeniz
     model = make("llama", tie_word_embeddings=False)
     delta = WeightDelta(change(model, "model.layers.1.mlp.down_proj.weight"))
     engine = EditedScorer(TrieScorer(model, tokenizer), "together")
-    plan = engine.plan([(delta, clozes(1))])
-    assert reason in plan.reason
-    tokens = unique_nodes(encode_many(tokenizer, clozes(1)).asked)
-    assert plan.restore == 2 * tokens * sum(part.numel() for part in model.model.layers.parameters())
+    assert reason in engine.plan([(delta, clozes(1))]).reason
     assert engine.score([(delta, clozes(1))]) == [TrieScorer(model, tokenizer).score(clozes(1))]
     with (
         pytest.raises(DeltaMismatchError, match="cannot be applied per token"),

@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 import seesaw_cf.scoring.edited_scorer
+import seesaw_cf.scoring.hf_scorer
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.forward import is_out_of_memory, logit_bytes, token_bytes
@@ -180,10 +181,10 @@ def test_edited_models_keep_the_budget_with_many_texts(
         sizes.append(len(some))
         return encode_many(tokenizer, some, limit)
 
-    monkeypatch.setattr(seesaw_cf.scoring.edited_scorer, "encode_many", counted)
+    monkeypatch.setattr(seesaw_cf.scoring.hf_scorer, "encode_many", counted)
     found = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
     assert max(sizes) <= 10
-    assert sum(sizes) == sum(len(set(asked)) for _, asked in jobs)
+    assert sum(sizes) == len({cloze for _, asked in jobs for cloze in asked})
     assert max(worst(got, wanted) for got, wanted in zip(found, expected, strict=True)) < 1e-4
 
 
