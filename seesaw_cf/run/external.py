@@ -19,9 +19,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObject
-from seesaw_cf.base.errors import hide_secrets
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig, noise_like
 from seesaw_cf.editors.locate.config import with_settings
