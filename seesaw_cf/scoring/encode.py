@@ -219,9 +219,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     return encoded
 
 
-def _check_boundary(
-    tokenizer: PreTrainedTokenizerBase, cloze: Cloze, whole: Sequence[int], head: Sequence[int]
-) -> None:
+def _check_boundary(tokenizer: PreTrainedTokenizerBase, cloze: Cloze, whole: list[int], head: list[int]) -> None:
     if whole[: len(head)] != head:
         raise PromptError(
             f"cloze {cloze}: tokens merge across the boundary between context and target. "
