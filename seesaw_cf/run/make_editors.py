@@ -14,8 +14,8 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
+from seesaw_cf.editors.locate import LocateThenEdit
 from seesaw_cf.editors.locate.config import preset_config
-from seesaw_cf.editors.locate.method import LocateThenEdit
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
