@@ -7,60 +7,27 @@ import hashlib
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError, StorageError, hide_secrets
 from seesaw_cf.base.files import atomic_folder, cache_folder, dump_json, write_text
 from seesaw_cf.base.hub import check_repo, explained
-from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case, JsonObject
+from seesaw_cf.builder_scripts import SAMPLE, SAMPLE_OPTIONS, Asking, BuildJob
 from seesaw_cf.builder_scripts.card import benchmark, published_card
-from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
-from seesaw_cf.builder_scripts.dataset import About, build, build_coupled, choose_edits
+from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.dataset import build, build_coupled, choose_edits
+from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.embedded import curated, sample_couples, store
-from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.jobs import SAMPLE, SAMPLE_OPTIONS, Asking, BuildJob
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
 from seesaw_cf.records.importing import import_files
 
-T = TypeVar("T")
-KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent
-
-# How the embedded sample was made, and a build from another source; `date`: when a table of facts was changed last.
-_SAMPLE = About(
-    {
-        "intro": """\
-The embedded sample of the package `seesaw_cf`: {people} well-known people, half of them women and at
-least sixty of each race and region that the SEESAW-CF papers have, edits of five facts about them (gender, field of
-work, citizenship, place of birth, native language), and prompts that show whether such an edit changes what a
-language model believes about *other* people, by race, geographic origin and gender.""",
-        "making": """\
-`builder_scripts/sample/people.tsv` and `links.tsv` hold the facts with their provenance, which says
-what agrees with sources that were not used to write them down (`builder_scripts/sample/README.md`). `seesaw-cf build
---source sample --out DIR` turns them into this folder, byte by byte the same.""",
-        "limits": """\
-The people are famous in some part of the world, so a model may know few of them: measure that first.
-Facts are a selection, and a cell stays empty where the fact was not certain. Native language and ethnic group are
-curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
-    },
-    references=True,
-    date="2026-11-27",
-)
-_REBUILT = {
-    "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
-native language), and prompts about {people} people that show whether such an edit changes what a language model
-believes about *others*, by race, geographic origin and gender.""",
-    "making": """Facts are what {source} recorded at the time of the build; `build.json` holds the rules, the
-source and the digests of the files of edits, with which `seesaw-cf build` makes the same folder again.""",
-    "limits": """The source records more about some people than about others: men, Europeans and North Americans, and
-people whom Wikipedia knows. Who is missing from it is missing here. Ethnic groups are recorded for few people.""",
-}
+SAMPLE_DATE = "2026-11-27"  # when a table of the sample's facts was changed last
 
 
 def endpoint_url(word: str) -> str:
@@ -68,35 +35,25 @@ def endpoint_url(word: str) -> str:
     return WIKIDATA_ENDPOINT if word == "wikidata" else word if "://" in word else ""
 
 
-def open_source(word: str, asking: Asking, silent_attempts: int = 3) -> Source:
+def open_source(word: str, asking: Asking) -> Source:
     """Return the source that a word names; all but the sample with a cache in front.
 
     Args:
         word: "sample", "wikidata", an address, a store's folder, or an RDF file.
         asking: How it is asked.
-        silent_attempts: How often an endpoint is asked a query that it does not finish in time.
 
     Raises:
         SeesawError: The source does not exist, or cannot be read.
     """
     if word == SAMPLE:
         return store(*curated())
-    source: Source
-    if url := endpoint_url(word):
-        knock = min(KNOCK, asking.timeout)
-        source = EndpointSource(url, RequestPolicy(asking.contact, asking.timeout, 7, silent_attempts, knock=knock))
-    elif not Path(word).exists():
+    url = endpoint_url(word)
+    if not url and not Path(word).exists():
         raise StorageError(
             f"source {word!r}: no such file or folder, and not {SAMPLE!r}, 'wikidata' or a URL. Check the name."
         )
-    else:
-        source = StoreSource(word)
+    source = EndpointSource(url, asking) if url else StoreSource(word)
     return CachedSource(source, asking.cache or cache_folder() / "replies", offline=asking.offline)
-
-
-def bar(steps: Sequence[T], label: str) -> Iterable[T]:
-    """Wrap steps in a progress bar that shows the time left; a single step has none."""
-    return Bar(steps, desc=label, disable=len(steps) < 2 or no_bars(), smoothing=0.1)
 
 
 def run_build(job: BuildJob, out: Path, asking: Asking | None = None, *, push: str = "", private: bool = False) -> str:
@@ -134,22 +91,25 @@ def _take_records(job: BuildJob, out: Path) -> str:
 def _make(job: BuildJob, out: Path, asking: Asking) -> str:
     options, seeds, records = job.options(), read_seeds(job.edits), read_seeds(job.coupled)
     source = open_source(job.source, asking)
-    facts = Facts(source, options, bar)
+    facts, identity, sample = Facts(source, options), hide_secrets(source.identity), job.source == SAMPLE
     lines: list[str] = []
     with atomic_folder(out) as folder:
-        couples, counts = couples_of(source, facts, records) if records else ({}, Counter[str]())
+        couples, counts = couples_of(facts, records) if records else ({}, Counter[str]())
+        skipped = {reason: number for reason, number in counts.items() if reason not in couples}
         if job.coupled_only:
-            build_coupled(folder, facts, couples, counts, hide_secrets(source.identity), job.version)
-            skipped = {reason: number for reason, number in counts.items() if reason not in couples}
+            build_coupled(folder, facts, couples, counts, identity, job.version)
         else:
-            couples = (sample_couples(source, facts) if job.is_sample else {}) | couples
+            couples = (sample_couples(facts) if sample else {}) | couples
             edits = choose_edits(facts, seeds)
-            skipped = {**edits.skipped, **{key: number for key, number in counts.items() if key not in couples}}
+            skipped = {**edits.skipped, **skipped}
             edits = dataclasses.replace(edits, skipped=skipped)
-            statistics = build(folder, facts, edits, _about(job, source), couples)
-            lines += [markdown_for_terminal(statistics.cross_subject()), ""]
-            lines += [markdown_for_terminal(statistics.cross_property()), ""]
-        dump_json(folder / "build.json", _manifest(job, facts, source, skipped), sort_keys=True)
+            # How the sample was made holds for a build by its own rules alone.
+            own = sample and options == SAMPLE_OPTIONS and not job.edits and not job.coupled
+            name = "" if own else SAMPLE if sample else identity
+            statistics = build(folder, facts, edits, couples, source=name, sample=sample, version=job.version)
+            for table in (statistics.cross_subject(), statistics.cross_property()):
+                lines += [markdown_for_terminal(table), ""]
+        dump_json(folder / "build.json", _manifest(job, facts, skipped), sort_keys=True)
     lines += [f"{config}: {len(rows):,} coupled edits" for config, rows in couples.items()]
     lines += [f"{number} records of the edit files make no edit: {why}" for why, number in sorted(skipped.items())]
     if isinstance(source, CachedSource):
@@ -157,12 +117,11 @@ def _make(job: BuildJob, out: Path, asking: Asking) -> str:
     return "\n".join([*lines, f"\nWritten to {out}. Use it with --data {out}."])
 
 
-def couples_of(source: Source, facts: Facts, cases: Sequence[Case]) -> tuple[dict[str, list[Coupled]], Counter[str]]:
+def couples_of(facts: Facts, cases: Sequence[Case]) -> tuple[dict[str, list[CoupledRow]], Counter[str]]:
     """Couple the records of each config.
 
     Args:
-        source: Where claims and links come from.
-        facts: The same, with the rules.
+        facts: Where names, claims and links come from, with the rules.
         cases: CounterFact (or SEESAW-CF) and zsRE records.
 
     Returns:
@@ -173,9 +132,7 @@ def couples_of(source: Source, facts: Facts, cases: Sequence[Case]) -> tuple[dic
         RecordError: No edit has a couple.
         SourceError: The source does not answer.
     """
-    claims = RecordedClaims(source, facts)
-    couples: dict[str, list[Coupled]] = {}
-    counts: Counter[str] = Counter()
+    claims, couples, counts = RecordedClaims(facts), dict[str, list[CoupledRow]](), Counter[str]()
     for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
         rows, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
         counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
@@ -185,35 +142,24 @@ def couples_of(source: Source, facts: Facts, cases: Sequence[Case]) -> tuple[dic
             f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
             "Check that the source holds the subjects and their links, and its language."
         )
-    counts.update({config: len(rows) for config, rows in couples.items()})
-    return couples, counts
+    return couples, counts + Counter({config: len(rows) for config, rows in couples.items()})
 
 
-def _about(job: BuildJob, source: Source) -> About:
-    """Return the card's words; how the sample was made holds for a build by its own rules alone."""
-    about = _SAMPLE if job.is_sample else About(_REBUILT)
-    if not job.is_sample or job.options() != SAMPLE_OPTIONS or job.edits or job.coupled:
-        name = f"`{SAMPLE if job.is_sample else hide_secrets(source.identity)}`"
-        about = dataclasses.replace(
-            about, words={**about.words, "making": _REBUILT["making"].replace("{source}", name)}
-        )
-    return dataclasses.replace(about, version=job.version)
-
-
-def _manifest(job: BuildJob, facts: Facts, source: Source, skipped: Mapping[str, int]) -> JsonObject:
+def _manifest(job: BuildJob, facts: Facts, skipped: Mapping[str, int]) -> JsonObject:
     """Return what made the folder; nothing in it depends on when or where it was made."""
-    day = _SAMPLE.date if job.is_sample else source.latest[:10] if isinstance(source, CachedSource) else ""
+    source = facts.source
+    day = SAMPLE_DATE if job.source == SAMPLE else source.latest[:10] if isinstance(source, CachedSource) else ""
     manifest: JsonObject = {
         "made_by": f"seesaw_cf {__version__}",
         "source": hide_secrets(source.identity),
         "options": {name: value for name, value in dataclasses.asdict(facts.options).items() if value != ()},
-        "drawn": {id: dict(sorted(ways.items())) for id, ways in facts.draws.ways.items()},
+        "drawn": facts.ways,
         "edit_files": [
             {"option": f"--{option}", "name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
             for option in ("edits", "coupled")
             for path in getattr(job, option)
         ],
-        "skipped": dict(sorted(skipped.items())),
+        "skipped": skipped,
     }
     return manifest | ({"date": day} if day else {})
 
@@ -232,7 +178,6 @@ def push_dataset(folder: Path, repo: str, *, private: bool | None = None) -> str
     """
     from huggingface_hub import DatasetCard, HfApi
 
-    check_repo(repo)
     try:
         card = DatasetCard.load(folder / "README.md").data.to_dict()
         configs = {str(entry["config_name"]): str(entry["version"]) for entry in card["configs"]}

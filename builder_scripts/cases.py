@@ -15,42 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.edits import Edit, attribute_set
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, RecordedPerson
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, RecordedPerson, tags_of
 from seesaw_cf.records.relations import FREE, PAIRS, Template, templates
 
-# Open-ended prompts: guided by the property that is watched, and free ("X is").
-
-
-def generation_prompts(
-    subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
-) -> tuple[str, ...]:
-    """Return the open-ended prompts of one edit: the guided ones, then the free one last.
-
-    Args:
-        subject: Person to edit.
-        relation_id: The edited property.
-        effect_relation_id: The watched property of a cross-property case, else None.
-        options: How often each is listed, and whether edits of a single property have the free one.
-    """
-    own = options.templates
-    guided = templates(effect_relation_id or relation_id, "property" if effect_relation_id else "open", own)
-    has_open = any(row.use == "open" for row in guided)
-    rows = (*guided, *_free(own)) if options.always_free or not has_open else guided
-    return tuple(
-        row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
-    )
-
-
-def _free(own: Sequence[Template]) -> tuple[Template, ...]:
-    """Return the free description ("X is") of a list of templates, if it has one; of an empty list the papers'."""
-    return tuple(row for row in own or (FREE,) if not row.relation_id)
-
-
-# Other ways to state an edit, for relations with one sentence in the papers' templates.
-
-# (relation, present, past)
+FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
+# Other ways to state an edit, for relations with one sentence in the papers' templates: (relation, present, past).
 _ROWS = (
     ("P21", "The gender of {} is", "The gender of {} was"),
     ("P21", "{}'s registered gender is", "{}'s registered gender was"),
@@ -64,10 +36,30 @@ _ROWS = (
     ("P103", "{}'s mother tongue is", "{}'s mother tongue was"),
     ("P103", "{}'s native language is", "{}'s native language was"),
 )
-_OWN = tuple(
-    Template(f"{relation_id}-paraphrase-{number:02d}", relation_id, "cloze", present, past)
-    for number, (relation_id, present, past) in enumerate(_ROWS, start=1)
-)
+_OWN = [Template(f"{row[0]}-paraphrase-{n:02d}", row[0], "cloze", *row[1:]) for n, row in enumerate(_ROWS, start=1)]
+
+
+def generation_prompts(
+    subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
+) -> tuple[str, ...]:
+    """Return the open-ended prompts of one edit: the guided ones, then the free one ("X is") last.
+
+    Args:
+        subject: Person to edit.
+        relation_id: The edited property.
+        effect_relation_id: The watched property of a cross-property case, else None.
+        options: How often each is listed, and whether edits of a single property have the free one.
+    """
+    own, name = options.templates, subject.entity.label
+    rows = templates(effect_relation_id or relation_id, "property" if effect_relation_id else "open", own)
+    if options.always_free or not any(row.use == "open" for row in rows):
+        rows = (*rows, *_free(own))
+    return tuple(row.fill(name, living=subject.living) for row in rows for _ in range(options.open_repeats))
+
+
+def _free(own: Sequence[Template]) -> tuple[Template, ...]:
+    """Return the free description ("X is") of a list of templates, if it has one; of an empty list the papers'."""
+    return tuple(row for row in own or (FREE,) if not row.relation_id)
 
 
 def paraphrases(relation_id: str, statement: Template, listed: Sequence[Template] = ()) -> tuple[Template, ...]:
@@ -80,22 +72,15 @@ def paraphrases(relation_id: str, statement: Template, listed: Sequence[Template
     return (*sorted(others, key=lambda row: row.id), *own)
 
 
-FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
-
-
 def attribute_prompt(template: Template, person: RecordedPerson, holds: str = "") -> AttributePrompt:
     """Make a cloze prompt about one person, with every tag that is known."""
-    return AttributePrompt(
-        text=template.fill(person.entity.label, living=person.living),
-        subject=person.entity,
-        template_id=template.id,
-        holds=holds,
-        gender=person.gender,
-        race=person.race,
-        region=person.region,
-        living=person.living,
-        sitelinks=person.sitelinks,
-    )
+    text = template.fill(person.entity.label, living=person.living)
+    return AttributePrompt(text, person.entity, template.id, holds, **tags_of(person))
+
+
+def tested(case: Case) -> Iterator[AttributePrompt]:
+    """Yield the prompts of a case that are about people and carry tags."""
+    yield from (*case.attribute_prompts, *case.effect_prompts)
 
 
 def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> list[RecordedPerson]:
@@ -111,17 +96,14 @@ def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> lis
     Returns:
         People in an order fixed by the seed, each once.
     """
-    genders = [MALE, FEMALE, *([""] if facts.options.other_genders else [])]
+    options, relation_id = facts.options, edit.relation_id
     chosen: dict[str, RecordedPerson] = {}
-    for gender in genders if limit else []:
-        people = facts.people(facts.holders(edit.relation_id, value, gender))
-        fit = (p for p in people if p.id not in {edit.subject.id, *chosen} and not _both(facts, edit, p, other))
-        chosen.update({person.id: person for person, _ in zip(fit, range(limit), strict=False)})
+    for gender in (MALE, FEMALE, *([""] if options.other_genders else [])) if limit else ():
+        people = facts.people(facts.holders(relation_id, value, gender))
+        left_out = {edit.subject.id, *chosen}
+        fit = [p for p in people if p.id not in left_out and not (options.skip_both and other in p.holds(relation_id))]
+        chosen |= {person.id: person for person in fit[:limit]}
     return list(chosen.values())
-
-
-def _both(facts: Facts, edit: Edit, person: RecordedPerson, other: str) -> bool:
-    return facts.options.skip_both and other in person.holds(edit.relation_id)
 
 
 def _name(facts: Facts, edit: Edit, value: str) -> Entity:
@@ -151,13 +133,10 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
     template = _edit_template(edit, options)
     others = list(paraphrases(edit.relation_id, template, options.templates))
     random.Random(f"{options.seed} {edit.relation_id} {edit.subject.id} paraphrases").shuffle(others)
-    request = EditRequest(
-        template.fill("{}", living=living), name, edit.relation_id, _name(facts, edit, edit.new),
-        _name(facts, edit, edit.true),
-    )  # fmt: skip
+    new, true = (_name(facts, edit, value) for value in (edit.new, edit.true))
     return Case(
         case_id,
-        request,
+        EditRequest(template.fill("{}", living=living), name, edit.relation_id, new, true),
         effect_relation_id,
         generation_prompts=generation_prompts(edit.subject, edit.relation_id, effect_relation_id, options),
         paraphrase_prompts=tuple(row.fill(name, living=living) for row in others[: options.paraphrases]),
@@ -168,30 +147,10 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
 
 def with_neighbours(facts: Facts, edit: Edit, case: Case) -> Case:
     """Add the edit's own prompt about other people who hold the old value, as CounterFact does."""
-    options, template = facts.options, _edit_template(edit, facts.options)
-    near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
+    number, template = facts.options.neighborhood, _edit_template(edit, facts.options)
+    near = holders(facts, edit, edit.true, edit.new, -(-number // 2))[:number]
     prompts = tuple(template.fill(person.entity.label, living=person.living) for person in near)
     return replace(case, neighborhood_prompts=prompts)
-
-
-def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
-    """Add the prompts about other people."""
-    options = facts.options
-    listed = templates(edit.relation_id, "cloze", options.templates)
-    new = holders(facts, edit, edit.new, edit.true, options.per_gender)
-    true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
-    prompts = (
-        attribute_prompt(template, person, holds)
-        for people, holds in ((new, "target_new"), (true, "target_true"))
-        for person in people
-        for template in listed
-    )
-    return replace(
-        with_neighbours(facts, edit, case),
-        attribute_prompts=tuple(prompts),
-        extra=case.extra | {"holders": {"target_new": len(new), "target_true": len(true)}},
-        flags=(*case.flags, "few_holders") if len(new) < FEW else case.flags,
-    )
 
 
 def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Iterator[Case]:
@@ -207,14 +166,22 @@ def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Ite
         `extra` holds the subject's identifier, the template of the edit and how many holders are asked about. A new
         value with fewer than two holders keeps its case, flagged "few_holders".
     """
-    number = first_id
+    options, number = facts.options, first_id
     for edit in edits:
-        case_id = number if edit.case_id is None else edit.case_id
-        yield _with_people(facts, edit, edit_case(facts, edit, case_id))
+        case = with_neighbours(facts, edit, edit_case(facts, edit, number if edit.case_id is None else edit.case_id))
+        people = {
+            "target_new": holders(facts, edit, edit.new, edit.true, options.per_gender),
+            "target_true": holders(facts, edit, edit.true, edit.new, options.true_per_gender),
+        }
+        listed = templates(edit.relation_id, "cloze", options.templates)
+        prompts = (attribute_prompt(row, p, holds) for holds, asked in people.items() for p in asked for row in listed)
+        yield replace(
+            case,
+            attribute_prompts=tuple(prompts),
+            extra=case.extra | {"holders": {holds: len(asked) for holds, asked in people.items()}},
+            flags=(*case.flags, "few_holders") if len(people["target_new"]) < FEW else case.flags,
+        )
         number += edit.case_id is None
-
-
-# Cross-property cases.
 
 
 def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -223,11 +190,7 @@ def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str])
 
 
 def asked_about(
-    case: Case,
-    effect: str,
-    subject: RecordedPerson,
-    names: Mapping[str, str],
-    listed: Sequence[Template] = (),
+    case: Case, effect: str, subject: RecordedPerson, names: Mapping[str, str], listed: Sequence[Template] = ()
 ) -> Case:
     """Return a case with both prompts about another property of its subject, the candidates and those that are true.
 
@@ -247,17 +210,6 @@ def asked_about(
     )
 
 
-def _pair(facts: Facts, edits: Sequence[Edit], effect: str, first_id: int) -> Iterator[Case]:
-    names = facts.labels(attribute_set(facts, effect)) if templates(effect, "property", facts.options.templates) else {}
-    number = first_id
-    for edit in edits:
-        if not gold_answers(edit.subject, effect, names) or number - first_id == facts.options.per_pair:
-            continue
-        case = edit_case(facts, edit, number, effect_relation_id=effect)
-        yield asked_about(case, effect, edit.subject, names, facts.options.templates)
-        number += 1
-
-
 def cross_property(facts: Facts, edits: Mapping[str, Sequence[Edit]], first_id: int = 1) -> Iterator[Case]:
     """Make the cases of the eight pairs out of the edits that cross-subject cases use too.
 
@@ -271,7 +223,11 @@ def cross_property(facts: Facts, edits: Mapping[str, Sequence[Edit]], first_id: 
         value in the effect property's attribute set that a person in the source holds; `gold` are those that are
         recorded for the edit's subject. Edits of subjects without a gold answer make no case.
     """
+    own = facts.options.templates
     for edited, effect in PAIRS:
-        for case in _pair(facts, edits[edited], effect, first_id):
-            yield case
-            first_id = case.case_id + 1
+        names = facts.labels(attribute_set(facts, effect)) if templates(effect, "property", own) else {}
+        answered = [edit for edit in edits[edited] if gold_answers(edit.subject, effect, names)]
+        for edit in answered[: facts.options.per_pair]:
+            case = edit_case(facts, edit, first_id, effect_relation_id=effect)
+            yield asked_about(case, effect, edit.subject, names, own)
+            first_id += 1

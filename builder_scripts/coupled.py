@@ -11,43 +11,70 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
 
 from seesaw_cf.base.types import Case, EditRequest, Entity
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.sources import Source
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sources import bar
 from seesaw_cf.builder_scripts.sparql import entity_id, is_identifier
 from seesaw_cf.records import groups
+from seesaw_cf.records.arrow import ENTITY, REQUEST, TEXT, TEXTS
+from seesaw_cf.records.formats import entity_row, request_row
+from seesaw_cf.records.load import locality, portability
 
 RELATED = 10  # related entities compared for each edit
+MAX_PROPERTIES = 10  # properties named in a prompt
 NAMES = 50  # labels in one query: some have a hundred namesakes
 ENTITIES = 50  # entities in one query: some have hundreds of claims
 
+CoupledRow = dict[str, Any]
+"""A row of a config `coupled_*`, with the columns of `COUPLED_SCHEMAS`."""
+Held = Mapping[str, Sequence[str]]
+"""What an entity says about others: property -> values, as identifiers."""
 
-@dataclass(frozen=True, slots=True)
-class Coupling:
-    """A related entity.
+# Source: LEME, Figure 2 (article) and Appendix A.1 (essay).
+WORDINGS = {
+    "essay": "Write an essay about {name}\nInclude the following information:",
+    "article": "Write an article about {name}. You must work the following information into the article:",
+}
+_ORDER = ("other", "target", "shared", "")
+_FOLLOWS = ("portability", "portability_prompt", "portability_ground_truth")
 
-    Attributes:
-        id: Its identifier.
-        links: Number of pairs (link to the subject, link to the target), as the paper's query counts.
-    """
-
-    id: str
-    links: int
+_TRUTH = pa.struct({"property_id": TEXT, "property": TEXT, "coupled": TEXT, "values": pa.list_(ENTITY)})
+_ANSWERED = pa.list_(pa.struct({"prompt": TEXT, "ground_truth": TEXT}))
+_SIDE = pa.struct(
+    {"entity": ENTITY, "ground_truth": pa.list_(_TRUTH), "properties": TEXTS, **dict.fromkeys(WORDINGS, TEXT)}
+)
+# One row per edit. kind: "counterfactual" (the new target is false) or "factual" (it is the true answer). truth: what
+# is true before the edit. links: pairs of links of the related entity, as the paper's query counts. shared: (property,
+# value) pairs that both entities have. namesakes: entities of the subject's name. A fact couples as "other" (a value is
+# the other entity), "target" (a value is the old target) or "shared" (the other entity has the same value).
+COUPLED: pa.Schema = pa.schema(
+    {
+        "case_id": pa.int64(),
+        "record_format": TEXT,
+        "kind": TEXT,
+        "requested_rewrite": REQUEST,
+        "truth": ENTITY,
+        **dict.fromkeys(("subject_entity", "related_entity"), _SIDE),
+        **dict.fromkeys(("links", "shared", "namesakes"), pa.int32()),
+        **dict.fromkeys(("paraphrase_prompts", "neighborhood_prompts"), TEXTS),
+        **dict.fromkeys(("locality", "portability"), _ANSWERED),
+    }
+)
+# Config -> schema; loc_ans is the answer of zsRE's neighborhood prompt, which is about something else.
+COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.append(pa.field("loc_ans", TEXT))}
 
 
 class RecordedClaims:
-    """Claims, names and couplings of entities, each asked once."""
+    """Claims of entities, each asked once."""
 
-    def __init__(self, source: Source, facts: Facts):
-        """Remember who is asked.
-
-        Args:
-            source: The source behind `facts`.
-            facts: Knows labels, and the rules (language).
-        """
-        self._source, self._facts = source, facts
+    def __init__(self, facts: Facts):
+        """Remember who is asked."""
+        self._facts = facts
         self._claims: dict[str, dict[str, list[str]]] = {}
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
@@ -55,22 +82,17 @@ class RecordedClaims:
         entities = self._facts.linked("named", labels, NAMES, "entity")
         return {label: list(dict.fromkeys(ids)) for label, ids in entities.items()}
 
-    def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:
-        """Return (subject, target) -> entities linked with both, most links first.
-
-        Args:
-            pairs: Identifiers.
-            limit: At most this many for each pair.
-        """
-        couplings = {}
-        for subject, target in self._facts.progress(sorted(set(pairs)), "related entities"):
-            rows = self._source.select(
-                "coupled", subject=subject, target=target, language=self._facts.options.language, limit=limit
+    def couplings(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
+        """Return (subject, target) -> entity linked with both -> number of pairs of links, most links first."""
+        couplings, language = {}, self._facts.options.language
+        for subject, target in bar(sorted(set(pairs)), "related entities"):
+            rows = self._facts.source.select(
+                "coupled", subject=subject, target=target, language=language, limit=RELATED
             )
-            couplings[subject, target] = [Coupling(entity_id(row["item"]), int(row["links"])) for row in rows]
+            couplings[subject, target] = {entity_id(row["item"]): int(row["links"]) for row in rows}
         return couplings
 
-    def of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Sequence[str]]]:
+    def of(self, ids: Iterable[str]) -> dict[str, Held]:
         """Return entity -> property -> entities that it names; excluded properties are left out.
 
         Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
@@ -78,72 +100,16 @@ class RecordedClaims:
         """
         ids = list(ids)
         excluded = groups.table("excluded_properties")
-        unknown = sorted({id for id in ids if id not in self._claims})
-        progress = self._facts.progress
-        rows = self._source.gather("claims", "entities", unknown, size=ENTITIES, progress=progress, label="claims")
-        claims: dict[str, dict[str, list[str]]] = {id: {} for id in unknown}
-        for row, _ in rows:
+        unknown = {id for id in ids if id not in self._claims}
+        self._claims |= {id: {} for id in unknown}
+        for row in self._facts.source.gather("claims", "entities", unknown, size=ENTITIES):
             name, value = entity_id(row["property"]), entity_id(row["value"])
             if name not in excluded and is_identifier(value):
-                claims[entity_id(row["entity"])].setdefault(name, []).append(value)
-        self._claims |= claims
+                self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
         return {id: self._claims[id] for id in ids}
 
 
-@dataclass(frozen=True, slots=True)
-class CoupledEdit:
-    """An edit with its entities identified.
-
-    Attributes:
-        case: The record, its targets with identifiers where they are known.
-        kind: "counterfactual" (the new target is false) or "factual" (the new target is the true answer).
-        subject: The edit's subject.
-        truth: What is true before the edit: CounterFact's old target, zsRE's answer.
-        namesakes: How many entities have the subject's name.
-    """
-
-    case: Case
-    kind: str
-    subject: Entity
-    truth: Entity
-    namesakes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One of the two entities of an edit.
-
-    Attributes:
-        entity: Which.
-        truths: Property -> its values, as identifiers; the ground truth.
-        coupled: Property -> how it couples: "other" (a value is the other entity), "target" (a value is the old
-            target) or "shared" (the other entity has the same value).
-    """
-
-    entity: Entity
-    truths: Mapping[str, Sequence[str]]
-    coupled: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Coupled:
-    """An edit and its couple.
-
-    Attributes:
-        edit: The edit.
-        subject, related: What is true of both entities.
-        links: Pairs of links of the related entity, as the paper's query counts.
-        shared: (property, value) pairs that both entities have.
-    """
-
-    edit: CoupledEdit
-    subject: Profile
-    related: Profile
-    links: int
-    shared: int
-
-
-def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
+def edits_of(cases: Iterable[Case]) -> list[tuple[Case, str, Entity]]:
     """Return the edits that records ask for: (record, kind, truth).
 
     A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target and what a model
@@ -154,27 +120,19 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
     """
     edits = []
     for case in cases:
-        request = case.request
+        request, answer = case.request, case.request.target_new
         if case.record_format != "zsre":
             edits.append((case, "counterfactual", request.target_true))
             continue
         # Every row has a number of its own: a record's place twice, and one more for its second edit.
-        answer, (predicted, alternative) = request.target_new, (_other_answer(case, name) for name in ("pred", "alt"))
-        believed = replace(request, target_true=Entity(None, predicted))
+        others = (str(case.extra.get(name) or "").strip() for name in ("pred", "alt"))
+        predicted, alternative = (Entity(None, "" if text == answer.label else text) for text in others)
+        believed = replace(request, target_true=predicted)
         edits.append((_edit_of(case, 2 * case.case_id, believed, "answer"), "factual", answer))
-        if alternative:
-            changed = replace(request, target_new=Entity(None, alternative), target_true=answer)
+        if alternative.label:
+            changed = replace(request, target_new=alternative, target_true=answer)
             edits.append((_edit_of(case, 2 * case.case_id + 1, changed, "alt"), "counterfactual", answer))
     return edits
-
-
-def _other_answer(case: Case, name: str) -> str:
-    """Return an answer of a zsRE record that is not its true one; "" where there is none."""
-    answer = str(case.extra.get(name) or "").strip()
-    return "" if answer == case.request.target_new.label else answer
-
-
-_FOLLOWS = ("portability", "portability_prompt", "portability_ground_truth")
 
 
 def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
@@ -193,72 +151,89 @@ def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
     return replace(case, case_id=case_id, request=request, extra=rest | follows)
 
 
-def _identify(claims: RecordedClaims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
-    """Link subjects and truths; reason -> number of edits that cannot be linked."""
-    edits = edits_of(cases)
-    subjects = [str(case.extra.get("subject_id") or "") for case, _, _ in edits]
-    unknown = [case.request.subject for (case, _, _), id in zip(edits, subjects, strict=True) if not id]
-    names = claims.named([*unknown, *(truth.label for _, _, truth in edits if not truth.id)])
+def _identify(
+    claims: RecordedClaims, edits: Sequence[tuple[Case, str, Entity]], skipped: Counter[str]
+) -> list[tuple[Case, str, Entity, Entity, int]]:
+    """Link subjects and truths: (record, kind, subject, truth, namesakes); count edits that cannot be linked."""
+    subjects = (case.request.subject for case, _, _ in edits if not case.extra.get("subject_id"))
+    names = claims.named([*subjects, *(truth.label for _, _, truth in edits if not truth.id)])
     claims.of(id for ids in names.values() for id in ids[:RELATED])
-    linked, skipped = [], Counter[str]()
-    for (case, kind, truth), subject_id in zip(edits, subjects, strict=True):
-        subjects_found = [subject_id] if subject_id else names[case.request.subject]
-        truths_found = [truth.id] if truth.id else names[truth.label]
-        if not subjects_found or not truths_found:
-            skipped["subject not found" if not subjects_found else "old target not found"] += 1
+    linked = []
+    for case, kind, truth in edits:
+        given, relation_id = case.extra.get("subject_id"), case.request.relation_id
+        ids = [str(given)] if given else names[case.request.subject]
+        truths = [truth.id] if truth.id else names[truth.label]
+        if not ids or not truths:
+            skipped["subject not found" if not ids else "old target not found"] += 1
             continue
-        id = _likeliest(claims, subjects_found[:RELATED], case.request.relation_id, truths_found)
-        subject = Entity(id, case.request.subject)
-        answer = Entity(_answer(claims, id, truths_found), truth.label)
-        linked.append(CoupledEdit(case, kind, subject, answer, len(subjects_found)))
-    return linked, skipped
+        # Of several entities of one name the best known one that holds the truth, else the best known one.
+        held = claims.of(ids[:RELATED])
+        values = {id: {value for name, value in _pairs(row) if relation_id in ("", name)} for id, row in held.items()}
+        subject = next((id for id in held if values[id] & set(truths)), ids[0])
+        named = {value for _, value in _pairs(held[subject])}
+        answer = Entity(next((id for id in truths if id in named), truths[0]), truth.label)
+        linked.append((case, kind, Entity(subject, case.request.subject), answer, len(ids)))
+    return linked
 
 
-def _likeliest(claims: RecordedClaims, ids: Sequence[str], relation_id: str, truths: Sequence[str]) -> str:
-    """Return the first of several entities of one name, the best known first, that holds the truth; else the first."""
-    for id, held in claims.of(ids).items():
-        values = held.get(relation_id, ()) if relation_id else [value for row in held.values() for value in row]
-        if set(values) & set(truths):
-            return id
-    return ids[0]
+def _closest(claims: RecordedClaims, subject: str, related: Iterable[str]) -> tuple[str, int]:
+    """Return the first entity that shares most (property, value) pairs with the subject, and how many it shares."""
+    own = _pairs(claims.of([subject])[subject])
+    shares = [(id, len(own & _pairs(held))) for id, held in claims.of(related).items()]
+    return max(shares, key=lambda share: share[1])
 
 
-def _answer(claims: RecordedClaims, subject: str, truths: Sequence[str]) -> str:
-    """Return the first entity of the answer's name that the subject names, else the first."""
-    values = {value for row in claims.of([subject])[subject].values() for value in row}
-    return next((id for id in truths if id in values), truths[0])
-
-
-def _pairs(held: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+def _pairs(held: Held) -> set[tuple[str, str]]:
     return {(name, value) for name, values in held.items() for value in values}
 
 
-def _closest(claims: RecordedClaims, subject: str, related: Sequence[Coupling]) -> tuple[Coupling, int]:
-    """Return the first entity that shares most (property, value) pairs with the subject, and how many it shares."""
-    own = _pairs(claims.of([subject])[subject])
-    held = claims.of(coupling.id for coupling in related)
-    counted = [(coupling, len(own & _pairs(held[coupling.id]))) for coupling in related]
-    return max(counted, key=lambda pair: pair[1])
+def prompt_properties(truths: Sequence[CoupledRow], *, whole: bool) -> list[str]:
+    """Return the names of the properties that a prompt names, at most ten.
+
+    First those that lead to the other entity, then to the old target, then the shared ones, then (only when `whole`)
+    the rest; by name within each.
+
+    Args:
+        truths: The ground truth of the entity that the prompt is about.
+        whole: True for the subject: its whole ground truth may be asked for.
+    """
+    keys = [(_ORDER.index(row["coupled"]), row["property"], row["property_id"]) for row in truths]
+    return [name for order, name, _ in sorted(keys) if whole or _ORDER[order]][:MAX_PROPERTIES]
 
 
-def _profile(
-    entity: Entity, held: Mapping[str, Sequence[str]], other: str, truth: str, others: Mapping[str, Sequence[str]],
-    labels: Mapping[str, str],
-) -> Profile:  # fmt: skip
-    """Return what is true of an entity, and how it couples with the other one; what has no name is left out."""
-    named = {
-        name: [value for value in values if value in labels] for name, values in sorted(held.items()) if name in labels
-    }
-    truths = {name: values for name, values in named.items() if values}
-    coupled: dict[str, str] = {}
-    for name, values in truths.items():
-        same = not set(values).isdisjoint(others.get(name, ()))
-        how = "other" if other in values else "target" if truth in values else "shared" if same else ""
-        coupled |= {name: how} if how else {}
-    return Profile(entity, truths, coupled)
+def prompt(wording: str, name: str, properties: Iterable[str]) -> str:
+    """Return a prompt in one of the two wordings: the names of properties without their values, one per line."""
+    return "\n- ".join([WORDINGS[wording].replace("{name}", name), *properties])
 
 
-def couple(facts: Facts, claims: RecordedClaims, cases: Sequence[Case]) -> tuple[list[Coupled], Counter[str]]:
+def _side(
+    entity: Entity, held: Held, others: Held, other: str, truth: str, labels: Mapping[str, str], *, whole: bool
+) -> CoupledRow:
+    """Return what is true of an entity, how it couples with the other one, and its prompts.
+
+    Args:
+        entity: Which.
+        held: Its claims; what has no name is left out.
+        others: Those of the other entity.
+        other: Identifier of the other entity.
+        truth: Identifier of the old target.
+        labels: Identifier -> name.
+        whole: See `prompt_properties`.
+    """
+    truths = []
+    for name, values in sorted(held.items()):
+        named = [value for value in values if value in labels]
+        if named and name in labels:
+            shared = "shared" if set(named) & set(others.get(name, ())) else ""
+            how = "other" if other in named else "target" if truth in named else shared
+            cells = [{"str": labels[value], "id": value} for value in named]
+            truths.append({"property_id": name, "property": labels[name], "coupled": how, "values": cells})
+    properties = prompt_properties(truths, whole=whole)
+    prompts = {wording: prompt(wording, entity.label, properties) for wording in WORDINGS}
+    return {"entity": entity_row(entity), "ground_truth": truths, "properties": properties, **prompts}
+
+
+def couple(facts: Facts, claims: RecordedClaims, cases: Iterable[Case]) -> tuple[list[CoupledRow], Counter[str]]:
     """Find the related entity of every edit and what is true of both.
 
     Args:
@@ -273,23 +248,45 @@ def couple(facts: Facts, claims: RecordedClaims, cases: Sequence[Case]) -> tuple
     Raises:
         SourceError: The source does not answer.
     """
-    edits, skipped = _identify(claims, cases)
-    pairs = [(str(edit.subject.id), str(edit.truth.id)) for edit in edits]
-    related = claims.couplings(pairs, RELATED)
-    claims.of([*(subject for subject, _ in pairs), *(row.id for rows in related.values() for row in rows)])
-    chosen = {pair: _closest(claims, pair[0], rows) for pair, rows in related.items() if rows}
-    held = claims.of({id for (subject, _), (row, _) in chosen.items() for id in (subject, row.id)})
-    labels = facts.labels(sorted({*held, *(word for row in held.values() for pair in _pairs(row) for word in pair)}))
-    couples = []
-    for edit, pair in zip(edits, pairs, strict=True):
+    skipped = Counter[str]()
+    edits = _identify(claims, edits_of(cases), skipped)
+    pairs = [(str(subject.id), str(truth.id)) for _, _, subject, truth, _ in edits]
+    related = claims.couplings(pairs)
+    claims.of([*(subject for subject, _ in pairs), *(id for ids in related.values() for id in ids)])
+    chosen = {pair: _closest(claims, pair[0], ids) for pair, ids in related.items() if ids}
+    everything = claims.of({id for (subject, _), (other, _) in chosen.items() for id in (subject, other)})
+    words = (word for held in everything.values() for pair in _pairs(held) for word in pair)
+    labels = facts.labels(sorted({*everything, *words}))
+    rows = []
+    for (case, kind, subject, truth, namesakes), pair in zip(edits, pairs, strict=True):
         if pair not in chosen:
             skipped["no related entity"] += 1
             continue
-        coupling, shared = chosen[pair]
-        (subject, truth), other = pair, coupling.id
-        profiles = (
-            _profile(edit.subject, held[subject], other, truth, held[other], labels),
-            _profile(Entity(other, labels[other]), held[other], subject, truth, held[subject], labels),
+        other, shared = chosen[pair]
+        own, others, related_entity = everything[pair[0]], everything[other], Entity(other, labels[other])
+        known_truth = truth if truth.label == case.request.target_true.label else case.request.target_true
+        new = truth if kind == "factual" else case.request.target_new
+        rows.append(
+            {
+                "case_id": case.case_id,
+                "record_format": case.record_format,
+                "kind": kind,
+                "requested_rewrite": request_row(replace(case.request, target_new=new, target_true=known_truth)),
+                "truth": entity_row(truth),
+                "subject_entity": _side(subject, own, others, other, pair[1], labels, whole=True),
+                "related_entity": _side(related_entity, others, own, pair[0], pair[1], labels, whole=False),
+                "links": related[pair][other],
+                "shared": shared,
+                "namesakes": namesakes,
+                "paraphrase_prompts": case.paraphrase_prompts,
+                "neighborhood_prompts": case.neighborhood_prompts,
+                "locality": _answered(locality(case)),
+                "portability": _answered(portability(case)),
+                "loc_ans": case.extra.get("loc_ans"),
+            }
         )
-        couples.append(Coupled(edit, *profiles, coupling.links, shared))
-    return couples, skipped
+    return rows, skipped
+
+
+def _answered(prompts: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, str]]:
+    return [{"prompt": prompt, "ground_truth": answers[0]} for prompt, answers in prompts]

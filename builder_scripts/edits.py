@@ -1,24 +1,35 @@
-"""The facts to edit: subject, old value and new value.
+"""The facts to edit: subject, old value and new value; drawn, or out of files.
 
 Source: SEESAW-CF section 3.2 and Appendix B: the other gender; a field of another of the four areas; a country or place
 on another continent; another language.
 Deviates: drawn with a seed; subjects are half men and half women, so genders are edited in both directions equally
 often; new values are balanced over areas and continents and avoid everything the subject really holds. The reference
 code drew from 7 fields, 9 cities and 58 countries, and 276 of 290 gender edits went one way.
+
+CounterFact, the released `_eff`, SEESAW-CF and zsRE records name their subjects, they do not identify them. A subject
+is linked to the human of that name who holds the old value, or who has most sitelinks. A zsRE record is a question with
+an answer: its relation is the record's `relation_id` where it has one, else the one that the question's words ask for,
+and answers are linked by name to the values that the packaged tables list. What makes no edit is counted by its reason.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, zip_longest
 
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, RecordedPerson
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Case, Entity
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, RecordedPerson
 from seesaw_cf.records import groups
-from seesaw_cf.records.relations import PAIRS
+from seesaw_cf.records.arrow import read_cases
+from seesaw_cf.records.relations import PAIRS, RELATIONS
 
 # relation -> (table of its attribute set, column whose value must change with the edit; "" = none).
 # The values of a relation that is not here are asked of the source (`queries/values.rq`).
@@ -29,10 +40,17 @@ ATTRIBUTES: Mapping[str, tuple[str, str]] = {
     "P19": ("cities", "continent"),
     "P103": ("languages", ""),
 }
-
 # Gender edits are about people with a field of work, as the papers' are: nearly everybody has a gender.
 # The others have a field of work or a citizenship too, the properties that pairs watch.
 _ALSO = {"P21": "P101", "P27": "P101", "P19": "P101", "P101": "P27"}
+# relation -> words of questions that ask for it, lower case
+_WORDS: Mapping[str, str] = {
+    "P21": r"\b(gender|sex)\b",
+    "P101": r"\b(field|area|domain)s? of (work|study|activity|expertise|research)\b|\bspeciali[sz]e",
+    "P27": r"\b(citizen|citizenship|nationality)\b",
+    "P19": r"\bbirth ?place\b|\b(place|city|town) of birth\b|\b(where|(which|what) (city|place|town))\b.*born\b",
+    "P103": r"\b(native|first) language\b|\bmother tongue\b|\bnatively\b",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +127,14 @@ def _least_used(names: list[str], used: Counter[str], rng: random.Random) -> lis
     return sorted(rng.sample(names, len(names)), key=lambda name: used[name])
 
 
-def _shared(facts: Facts, relation_id: str, value: str) -> bool:
-    """Return whether enough others hold a subject's value; nobody is counted where any number is enough."""
-    least = facts.options.min_true_holders
-    return not least or holder_count(facts, relation_id, value) > least
-
-
 def _edit(
     facts: Facts, relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str]
 ) -> Edit | None:
     """Make the edit of one person, None when no value fits; count the new value and its area or continent as used."""
-    rng = random.Random(f"{facts.options.seed} {relation_id} {subject.id}")
-    true = [value for value in subject.holds(relation_id) if value in values and _shared(facts, relation_id, value)]
+    rng, least = random.Random(f"{facts.options.seed} {relation_id} {subject.id}"), facts.options.min_true_holders
+    true = [value for value in subject.holds(relation_id) if value in values]
+    if least:  # nobody is counted where any number is enough
+        true = [value for value in true if holder_count(facts, relation_id, value) > least]
     for new in _new_values(relation_id, values, subject, used, rng) if true else ():
         if holder_count(facts, relation_id, new) >= facts.options.min_holders:
             used.update([new, "|".join(sorted(_kinds(relation_id, new)))])
@@ -162,3 +176,104 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
         edits = (_edit(facts, relation_id, values, person, used) for person in single)
         by_gender.append(list(islice(filter(None, edits), number)))
     return [edit for pair in zip_longest(*by_gender) for edit in pair if edit]
+
+
+def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
+    """Read the records of edit files, in their order.
+
+    Raises:
+        StorageError: A file is missing.
+        RecordError: A file is damaged or malformed, or two records share a case_id.
+    """
+    cases: dict[tuple[bool, int], Case] = {}
+    for path in paths:
+        for case in read_cases(path):
+            key = (case.record_format == "zsre", case.case_id)  # zsRE records have no numbers but their places
+            if key in cases:
+                raise RecordError(
+                    f"{path}: case_id {case.case_id} is in another edits file too, expected every edit to have its "
+                    "own. Renumber one of the files."
+                )
+            cases[key] = case
+    return list(cases.values())
+
+
+def likeliest(case: Case, people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, bool]:
+    """Resolve a record's subject to one of its namesakes; return the person and whether another is as likely."""
+    true = case.request.target_true.id
+    holders = [person for person in people if true in person.holds(case.request.relation_id)]
+    likely = sorted(holders or people, key=lambda person: (-(person.sitelinks or 0), person.id))
+    return likely[0], len(likely) > 1 and likely[0].sitelinks == likely[1].sitelinks
+
+
+def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter[str]]:
+    """Turn records into edits of identified people.
+
+    Args:
+        facts: Where people come from.
+        cases: Records with a name, a relation and two identified targets, or zsRE records; see `read_seeds`.
+
+    Returns:
+        The edits, and reason -> number of records that make none. An edit is flagged
+        "ambiguous_subject" when its subject could be another person of the same name: both hold the old value, or none
+        does, and their sitelinks are equal.
+    """
+    skipped, usable = Counter[str](), []
+    for case in cases:
+        rewrite = counterfactual(facts, case)
+        if isinstance(rewrite, str):
+            skipped[rewrite] += 1
+        else:
+            usable.append(rewrite)
+    humans = facts.named(case.request.subject for case in usable)
+    facts.people(id for ids in humans.values() for id in ids)
+    edits = []
+    for case in usable:
+        request, people = case.request, facts.people(humans[case.request.subject])
+        if not people:
+            skipped["no human of that name"] += 1
+            continue
+        person, tied = likeliest(case, people)
+        names = (request.target_true.label, request.target_new.label)
+        number = None if case.record_format == "zsre" else case.case_id
+        flags = ("ambiguous_subject",) if tied else ()
+        true, new = str(request.target_true.id), str(request.target_new.id)
+        edits.append(Edit(person, request.relation_id, true, new, names, request.prompt, number, flags))
+    return edits, skipped
+
+
+def counterfactual(facts: Facts, case: Case) -> Case | str:
+    """Return a record whose relation and targets are identified, or why it can make no edit.
+
+    The new target of a zsRE record is its alternative answer `alt`, the old one its (true) answer.
+    """
+    request = case.request
+    if case.record_format != "zsre":
+        if request.relation_id not in RELATIONS:
+            return f"relation {request.relation_id or 'not given'}"
+        lacking = [name for name in ("target_new", "target_true") if not getattr(request, name).id]
+        return f"no id of {' and '.join(lacking)}" if lacking else case
+    relation_id = asked_relation(case)
+    new, true = str(case.extra.get("alt") or "").strip(), request.target_new.label
+    if not relation_id:
+        return "zsRE: question about none of the relations"
+    if not new or new == true:
+        return "zsRE: no alternative answer"
+    listed = listed_values(relation_id)
+    names = [*((id, row["label"]) for id, row in listed.items()), *facts.labels(listed).items()]
+    linked = [{id for id, name in names if name.casefold() == label.casefold()} for label in (new, true)]
+    if any(len(ids) != 1 for ids in linked):
+        some = "several values" if any(len(ids) > 1 for ids in linked) else "no value"
+        return f"zsRE: answer is the name of {some} of {relation_id}"
+    targets = [Entity(ids.pop(), label) for ids, label in zip(linked, (new, true), strict=True)]
+    return replace(
+        case, request=replace(request, relation_id=relation_id, target_new=targets[0], target_true=targets[1])
+    )
+
+
+def asked_relation(case: Case) -> str:
+    """Return the one of the five relations that a zsRE record is about, "" when none or more than one fits."""
+    if named := case.extra.get("relation_id"):
+        return str(named) if named in RELATIONS else ""
+    matches = [id for id, words in _WORDS.items() if re.search(words, case.request.prompt.lower())]
+    return matches[0] if len(matches) == 1 else ""

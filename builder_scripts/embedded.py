@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +18,12 @@ from tempfile import TemporaryDirectory
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_text
-from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.cases import edit_case, with_neighbours
-from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
-from seesaw_cf.builder_scripts.edits import Edit, generate, listed_values
-from seesaw_cf.builder_scripts.people import Facts, RecordedPerson
-from seesaw_cf.builder_scripts.sources import Source, StoreSource
-from seesaw_cf.builder_scripts.sparql import OWN, WIKIDATA, entity_iri
+from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.edits import generate, listed_values
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import OWN, WIKIDATA, RecordedPerson, entity_iri
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
@@ -44,40 +43,34 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "death_year": ("P570", ""),
     "occupation": ("P106", "occupation"),
 }
-# Names of the properties that the sample uses.
-PROPERTIES = {
+# Names of the properties that the sample uses; of those of links.tsv also what the other person has in turn.
+_LINKS = {
+    "P25": ("mother", "P40"),
+    "P26": ("spouse", "P26"),
+    "P184": ("doctoral advisor", "P185"),
+    "P451": ("unmarried partner", "P451"),
+    "P737": ("influenced by", ""),
+    "P1038": ("relative", "P1038"),
+    "P1066": ("student of", "P802"),
+    "P1327": ("professional or sports partner", "P1327"),
+    "P3342": ("significant person", "P3342"),
+    "P3373": ("sibling", "P3373"),
+}
+PROPERTIES = {id: name for id, (name, _) in _LINKS.items()} | {
     "P17": "country",
     "P19": "place of birth",
     "P21": "sex or gender",
     "P27": "country of citizenship",
-    "P25": "mother",
-    "P26": "spouse",
     "P31": "instance of",
     "P40": "child",
     "P101": "field of work",
     "P103": "native language",
     "P106": "occupation",
     "P172": "ethnic group",
-    "P184": "doctoral advisor",
     "P185": "doctoral student",
-    "P451": "unmarried partner",
     "P569": "date of birth",
     "P570": "date of death",
-    "P737": "influenced by",
     "P802": "student",
-    "P1038": "relative",
-    "P1066": "student of",
-    "P1327": "professional or sports partner",
-    "P3342": "significant person",
-    "P3373": "sibling",
-}
-# Properties of links.tsv -> what the other person has in turn; "" = nothing.
-_INVERSE = {
-    "P25": "P40",
-    "P184": "P185",
-    "P737": "",
-    "P1066": "P802",
-    **{symmetric: symmetric for symmetric in ("P26", "P451", "P1038", "P1327", "P3342", "P3373")},
 }
 _PROVENANCE = re.compile(r"(P[0-9]+(?:,P[0-9]+)*):(\S.*)")
 _YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
@@ -94,9 +87,8 @@ def read_tsv(path: str | os.PathLike[str]) -> Rows:
         RecordError: It is not UTF-8, or a line has more or fewer cells than the header.
     """
     head, *rows = [line.split("\t") for line in read_text(path).removesuffix("\n").split("\n")]
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(head):
-            raise RecordError(f"{path}, line {number}: {len(row)} cells, expected {len(head)} as in the header.")
+    if bad := [f"line {number}: {len(row)}" for number, row in enumerate(rows, start=2) if len(row) != len(head)]:
+        raise RecordError(f"{path}, {bad[0]} cells, expected {len(head)} as in the header.")
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
@@ -171,12 +163,12 @@ def _link_lines(links: Iterable[Row], people: Iterable[Row], references: dict[st
     ids, counts = {row["name"]: full_id(row["iri"]) for row in people}, Counter[tuple[str, str]]()
     for row in links:
         name, property_id, other = row["name"], row["property"], row["other"]
-        if property_id not in _INVERSE or not {name, other} <= set(ids) or name == other:
+        if property_id not in _LINKS or not {name, other} <= set(ids) or name == other:
             raise RecordError(
-                f"links.tsv: {name!r} {property_id} {other!r}, expected one of {', '.join(_INVERSE)} between two "
+                f"links.tsv: {name!r} {property_id} {other!r}, expected one of {', '.join(_LINKS)} between two "
                 "people of people.tsv. Correct the row."
             )
-        for side, held, value in ((name, property_id, other), (other, _INVERSE[property_id], name)):
+        for side, held, value in ((name, property_id, other), (other, _LINKS[property_id][1], name)):
             if held:
                 counts[side, held] += 1
                 iri = f"<{entity_iri(ids[value])}>"
@@ -227,14 +219,13 @@ CONSEQUENCES = {
 }
 
 
-def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
+def sample_couples(facts: Facts) -> dict[str, list[CoupledRow]]:
     """Return edits of people with a related entity that is another person of the sample.
 
     The two are linked by `sample/links.tsv`.
 
     Args:
-        source: The sample.
-        facts: The same, with the rules.
+        facts: The sample, with the rules.
 
     Returns:
         `coupled_counterfact`: six edits of men and of women per relation, in the order of the relations, with their
@@ -242,29 +233,26 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
         edits of each of `QUESTIONS`.
     """
     people = {person.id: person for person in facts.everyone()}
-    everybody = Facts(source, replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people))))
-    edits = [edit for id in RELATIONS for edit in generate(everybody, id)]
-    claims = RecordedClaims(source, facts)
-    held = claims.of(people).items()
-    linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}
-    numbered = [(number, edit) for number, edit in enumerate(edits, FIRST_COUPLE_ID) if edit.subject.id in linked]
-    couples, _ = couple(facts, claims, [_coupled_case(facts, edit, number) for number, edit in numbered])
-    chosen: dict[tuple[str, tuple[str, ...]], list[Coupled]] = {}
-    for row in couples:
-        if row.related.entity.id in people:
-            gender = people[str(row.subject.entity.id)].gender
-            chosen.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
-    questions, _ = couple(facts, claims, read_cases(QUESTIONS))
+    everybody = Facts(facts.source, replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people))))
+    edits = (edit for id in RELATIONS for edit in generate(everybody, id))
+    claims = RecordedClaims(facts)
+    held = claims.of(people)
+    cases = []
+    for number, edit in enumerate(edits, FIRST_COUPLE_ID):
+        if any(value in people for values in held[edit.subject.id].values() for value in values):
+            case = with_neighbours(facts, edit, edit_case(facts, edit, number))
+            follows = consequences(edit.relation_id, edit.new, edit.subject)
+            cases.append(replace(case, extra=case.extra | {"portability": follows}))
+    chosen: defaultdict[tuple[str, tuple[str, ...]], list[CoupledRow]] = defaultdict(list)
+    for row in couple(facts, claims, cases)[0]:
+        if row["related_entity"]["entity"]["id"] in people:
+            gender = people[row["subject_entity"]["entity"]["id"]].gender
+            chosen[row["requested_rewrite"]["relation_id"], gender].append(row)
+    questions = couple(facts, claims, read_cases(QUESTIONS))[0]
     return {
         "coupled_counterfact": [row for rows in chosen.values() for row in rows[:COUPLES]],
-        "coupled_zsre": [row for row in questions if row.related.entity.id in people],
+        "coupled_zsre": [row for row in questions if row["related_entity"]["entity"]["id"] in people],
     }
-
-
-def _coupled_case(facts: Facts, edit: Edit, number: int) -> Case:
-    """Return an edit with its consequences, and with prompts about people who hold the old value."""
-    case = with_neighbours(facts, edit, edit_case(facts, edit, number))
-    return replace(case, extra=case.extra | {"portability": consequences(edit.relation_id, edit.new, edit.subject)})
 
 
 def consequences(relation_id: str, value: str, subject: RecordedPerson) -> list[dict[str, str]]:

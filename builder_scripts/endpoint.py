@@ -15,76 +15,57 @@ import random
 import re
 import time
 import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from seesaw_cf import __version__
-from seesaw_cf.base.errors import RecordError, hide_secrets, need
+from seesaw_cf.base.checks import address
+from seesaw_cf.base.errors import hide_secrets
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
+from seesaw_cf.builder_scripts import Asking
 from seesaw_cf.builder_scripts.sources import Source
 from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout, rows
 
 WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
+TRIES = 7  # of a query, when the endpoint is busy
+SLOW_TRIES = 3  # of a query to which nothing comes, or nothing whole, or that the server ends
+PAUSE = 1.0  # seconds before the second try; doubled each time, with jitter
+LONGEST_PAUSE = 600.0  # seconds; a server that asks for more ends the build with a message
+KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent
 CHUNK = 1 << 16
+
+_KNOCK_QUERY = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
+_LATER = "come back later: replies that came are kept, the same command goes on from there."
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
+_REMEDIES = {
+    400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
+    401: "the endpoint wants a login. Use a public one or a local store.",
+    403: "the endpoint refuses this client. Name a contact, wait, or use another endpoint.",
+    404: f"there is nothing at this address. Wikidata's is {WIKIDATA_ENDPOINT}.",
+}
+# What servers say of a query that took too long: Wikidata's, QLever and Oxigraph, Virtuoso.
+_TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated execution time", re.IGNORECASE)
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestPolicy:
-    """How an endpoint is asked.
-
-    Attributes:
-        contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
-        timeout: Seconds for one whole reply, however slowly its parts come.
-        attempts: How often a query is tried when the endpoint is busy.
-        silent_attempts: How often a query is tried when nothing comes, or nothing whole, or the server ends it.
-        pause: Seconds before the second try; doubled each time, with jitter.
-        longest_pause: Seconds; a server that asks for more than this ends the build with a message.
-        knock: Seconds for a query that needs no search: asked first, and again after a query to which nothing came, so
-            that a silent server is named soon. 0 = never.
-    """
-
-    contact: str = ""
-    timeout: float = 70.0  # Wikidata ends a query after 60
-    attempts: int = 7
-    silent_attempts: int = 3
-    pause: float = 1.0
-    longest_pause: float = 600.0
-    knock: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Refuse settings no request could be made with.
-
-        Raises:
-            RecordError: A number that is not positive, or a contact that would break the header.
-        """
-        for name in ("timeout", "attempts", "silent_attempts", "pause", "longest_pause"):
-            if not getattr(self, name) > 0:
-                raise RecordError(f"endpoint: {name} is {getattr(self, name)}, expected a number above 0.")
-        if not self.knock >= 0:
-            raise RecordError(f"endpoint: knock is {self.knock}, expected 0 or more seconds.")
-        if not self.contact.isprintable() or not self.contact.isascii():
-            raise RecordError(f"endpoint: contact {self.contact!r}, expected a mail address or web page in ASCII.")
-
-    @property
-    def agent(self) -> str:
-        """The User-Agent header."""
-        contact = f"; {self.contact}" if self.contact else ""
-        return f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
+class _CutOff(SourceError):
+    """A reply that begins as results and breaks off, without a word of the server."""
 
 
 class _Failure(TryAgain):
-    """A failed try: the query ran out of time, its reply broke off, or nothing came at all."""
+    """A failed try.
 
-    def __init__(
-        self, reason: str, wait: float | None, timed_out: bool, cut_off: bool = False, silent: bool = False
-    ) -> None:
+    Attributes:
+        kind: "silent" (nothing came in time), "slow" (the server ended the query), "cut" (the reply broke off) or
+            "busy".
+    """
+
+    def __init__(self, reason: str, kind: str, wait: float | None = None) -> None:
         """Keep what happened."""
         super().__init__(reason, wait)
-        self.timed_out, self.cut_off, self.silent = timed_out, cut_off, silent
+        self.kind = kind
 
 
 class EndpointSource(Source):
@@ -95,7 +76,7 @@ class EndpointSource(Source):
     def __init__(
         self,
         url: str = WIKIDATA_ENDPOINT,
-        policy: RequestPolicy | None = None,
+        asking: Asking | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
     ):
@@ -103,64 +84,47 @@ class EndpointSource(Source):
 
         Args:
             url: The endpoint's query address, http or https.
-            policy: Waiting times, number of tries, contact.
+            asking: Contact in the User-Agent, as Wikimedia's policy asks, and seconds for one whole reply.
             sleep: Waits for some seconds; tests replace it.
 
         Raises:
             RecordError: Not an http(s) address.
         """
-        if not _is_address(url):
-            raise RecordError(f"endpoint {url!r}: expected an address such as {WIKIDATA_ENDPOINT!r}.")
-        self.identity = url
-        self.policy = policy or RequestPolicy()
-        self._sleep = sleep
+        address("endpoint", url if url.isprintable() and " " not in url else repr(url), WIKIDATA_ENDPOINT)
+        asking = asking or Asking()
+        self.identity, self._timeout, self._sleep = url, asking.timeout, sleep
+        contact = f"; {asking.contact}" if asking.contact else ""
+        self._agent = f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact})"
         self._answered = False
         self._jitter = random.Random(0)
 
-    def ask(self, text: str) -> bytes:
-        """Send a query and return the raw reply, checked to be whole and well-formed.
-
-        Raises:
-            SourceTimeout: Nothing whole came in time, or the server reports that it took too long, in the last try.
-            SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
-                names the address, the last failure and what to do.
-        """
-        return self._send(text, self.policy.silent_attempts)
-
-    def within_time(self, text: str) -> bytes | None:
-        """See `Source.within_time`; a query that is not finished in time is not tried again."""
-        try:
-            return self._send(text, 1)
-        except SourceTimeout:
-            return None
-
-    def _send(self, text: str, silent_attempts: int) -> bytes:
-        failures: list[_Failure] = []
+    def ask(self, text: str, *, patient: bool = True) -> bytes:
+        """Send a query and return the raw reply, checked to be whole and well-formed; see `Source.ask`."""
+        failures: list[str] = []
         if not self._answered:
             self._knock()
 
         def once() -> bytes:
             try:
-                reply = self._post(text, self.policy.timeout)
+                reply = self._post(text, self._timeout)
             except _Failure as failure:
-                failures.append(failure)
+                failures.append("slow" if failure.kind == "silent" else failure.kind)
                 logger.warning("%s: %s; try %d", hide_secrets(self.identity), failure.reason, len(failures))
-                if failure.silent:
+                if failure.kind == "silent":
                     self._knock()
-                cut_off = sum(earlier.cut_off for earlier in failures) == self.policy.silent_attempts
-                failure.last = cut_off or sum(earlier.timed_out for earlier in failures) == silent_attempts
+                slow = failures.count("slow") == (SLOW_TRIES if patient else 1)
+                failure.last = slow or failures.count("cut") == SLOW_TRIES
                 raise
             self._answered = True
             return reply
 
         try:
-            return try_again(once, self.policy.attempts, self._pause, self._sleep)
+            return try_again(once, TRIES, self._pause, self._sleep)
         except _Failure as failure:
-            kind = SourceTimeout if failure.timed_out or failure.cut_off else SourceError
-            raise kind(
+            raise (SourceError if failure.kind == "busy" else SourceTimeout)(
                 f"{self.identity}: no answer in {len(failures)} tries; the last: {failure.reason}. Check the address "
                 "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. "
-                "Or come back later: replies that came are kept, the same command goes on from there."
+                f"Or {_LATER}"
             ) from None
 
     def _knock(self) -> None:
@@ -169,29 +133,22 @@ class EndpointSource(Source):
         Raises:
             SourceError: Nothing comes.
         """
-        seconds = self.policy.knock
+        seconds = min(KNOCK, self._timeout)
         try:
-            if seconds:
-                self._post(_KNOCK, seconds)
-        except _Failure as failure:
-            if failure.silent:
+            self._post(_KNOCK_QUERY, seconds)
+        except (TryAgain, SourceError) as failure:
+            if isinstance(failure, _Failure) and failure.kind == "silent":
                 raise SourceError(
                     f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
-                    "the address and the network, or come back later: replies that came are kept, the same command "
-                    "goes on from there."
+                    f"the address and the network, or {_LATER}"
                 ) from failure
-        except SourceError:
-            pass
-        self._answered = self._answered or seconds > 0
+        self._answered = True
 
     def _waiting_message(self) -> str:
         """Return how long an endpoint that has not answered yet is waited for."""
-        if self._answered:
-            return ""
-        tries, seconds = self.policy.silent_attempts, self.policy.timeout
-        long = f"{tries} tries of {seconds:g} s, {tries * seconds:g} s in all"
-        long = f"{self.policy.knock:g} s at the most" if self.policy.knock else long
-        return f"waiting for {hide_secrets(self.identity)}, which has not answered yet: {long}. Ctrl-C stops."
+        name, seconds = hide_secrets(self.identity), min(KNOCK, self._timeout)
+        waited = f"waiting for {name}, which has not answered yet: {seconds:g} s at the most. Ctrl-C stops."
+        return "" if self._answered else waited
 
     def _post(self, text: str, seconds: float) -> bytes:
         """Send a query once.
@@ -200,65 +157,42 @@ class EndpointSource(Source):
             _Failure: A later try may be answered.
             SourceError: None will be.
         """
-        with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
-            import SPARQLWrapper as wrapper
-        request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
-        request.setQuery(text)
-        request.setReturnFormat(wrapper.JSON)
-        request.setMethod(wrapper.POST)
-        request.setTimeout(max(1, round(seconds)))
+        data = urllib.parse.urlencode({"query": text}).encode()
+        headers = {"Accept": "application/sparql-results+json", "User-Agent": self._agent}
+        request = urllib.request.Request(self.identity, data, headers)
         deadline = time.monotonic() + seconds
         try:
-            with say_when_waiting(self._waiting_message), request.query().response as response:
+            with (
+                say_when_waiting(self._waiting_message),
+                urllib.request.urlopen(request, timeout=max(1, round(seconds))) as response,
+            ):
                 reply = _read(response, deadline)
                 _check_whole(response, reply)
-        except Exception as error:
-            # SPARQLWrapper raises errors of its own for the codes that it knows.
-            http_error = next((e for e in (error, error.__context__) if isinstance(e, urllib.error.HTTPError)), None)
-            if http_error is not None:
-                raise self._http_failure(http_error, error) from error
-            if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
-                raise
-            silent = any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", None)))
-            cut_off = isinstance(error, (_CutOff, http.client.IncompleteRead))
-            timed_out = silent or isinstance(error, SourceTimeout)
-            raise _Failure(f"{type(error).__name__}: {error}", None, timed_out, cut_off, silent) from error
+        except urllib.error.HTTPError as error:
+            raise self._http_failure(error) from error
+        except (OSError, http.client.HTTPException) as error:
+            silent = any(isinstance(cause, TimeoutError) for cause in (error, getattr(error, "reason", None)))
+            cut = isinstance(error, (_CutOff, http.client.IncompleteRead))
+            slow = "slow" if isinstance(error, SourceTimeout) else "busy"
+            kind = "silent" if silent else "cut" if cut else slow
+            raise _Failure(f"{type(error).__name__}: {error}", kind) from error
         return reply
 
-    def _http_failure(self, http_error: urllib.error.HTTPError, error: Exception) -> Exception:
+    def _http_failure(self, error: urllib.error.HTTPError) -> Exception:
         """Return the failure that a status code means: one that a later try may better, or an error."""
-        explanation = _explanation(http_error) if error is http_error else str(error)
-        code, said = http_error.code, f"HTTP {http_error.code} {http_error.reason}"
-        if code not in _RETRIED:
-            remedy = _REMEDIES.get(code, "check the address; it may not be a SPARQL endpoint.")
-            return SourceError(f"{self.identity}: {said}; {remedy} The server said: {explanation[:300]!r}")
-        seconds = _retry_after(http_error)
-        if seconds is not None and seconds > self.policy.longest_pause:
-            return SourceError(
-                f"{self.identity}: HTTP {code}, asks to wait {seconds:.0f} s. Come back then, or raise the "
-                "longest pause: replies that came are kept, the same command goes on from there."
-            )
-        too_long = code in {429, 500, 503} and _TOO_LONG.search(explanation) is not None
-        return _Failure(said, seconds, code in {408, 504} or too_long)
+        explanation, status = _explanation(error), f"HTTP {error.code} {error.reason}"
+        if error.code not in _RETRIED:
+            remedy = _REMEDIES.get(error.code, "check the address; it may not be a SPARQL endpoint.")
+            return SourceError(f"{self.identity}: {status}; {remedy} The server said: {explanation[:300]!r}")
+        seconds = _retry_after(error)
+        if seconds is not None and seconds > LONGEST_PAUSE:
+            return SourceError(f"{self.identity}: {status}, asks to wait {seconds:.0f} s. Then {_LATER}")
+        too_long = error.code in {408, 504} or (error.code in {429, 500, 503} and _TOO_LONG.search(explanation))
+        return _Failure(status, "slow" if too_long else "busy", seconds)
 
     def _pause(self, attempt: int) -> float:
         """Return the seconds to wait: exponential back-off with jitter."""
-        return float(min(self.policy.longest_pause, self.policy.pause * 2**attempt * self._jitter.uniform(0.5, 1)))
-
-
-def _is_address(url: str) -> bool:
-    try:
-        return url.isprintable() and " " not in url and bool(re.match("https?://", url) and urlsplit(url).hostname)
-    except ValueError:  # half an IPv6 address
-        return False
-
-
-_REMEDIES = {
-    400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
-    401: "the endpoint wants a login. Use a public one or a local store.",
-    403: "the endpoint refuses this client. Name a contact, wait, or use another endpoint.",
-    404: "there is nothing at this address. Wikidata's is " + WIKIDATA_ENDPOINT + ".",
-}
+        return float(min(LONGEST_PAUSE, PAUSE * 2**attempt * self._jitter.uniform(0.5, 1)))
 
 
 def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
@@ -280,15 +214,6 @@ def _explanation(error: urllib.error.HTTPError) -> str:
         return str(error)
 
 
-# What servers say of a query that took too long: Wikidata's, QLever and Oxigraph, Virtuoso.
-_TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated execution time", re.IGNORECASE)
-_KNOCK = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
-
-
-class _CutOff(SourceError):
-    """A reply that begins as results and breaks off, without a word of the server."""
-
-
 def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
     """Raise for a reply that is not a complete result.
 
@@ -307,8 +232,8 @@ def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
             raise _CutOff(str(error)) from error
         raise
     if response.status == http.HTTPStatus.PARTIAL_CONTENT or state or (most.isdecimal() and found >= int(most)):
-        said = response.headers.get("X-SQL-Message") or f"HTTP {response.status}, at most {most or 'some'} rows"
-        raise SourceTimeout(f"the server says that its reply is not whole: {said[:200]}")
+        message = response.headers.get("X-SQL-Message") or f"HTTP {response.status}, at most {most or 'some'} rows"
+        raise SourceTimeout(f"the server says that its reply is not whole: {message[:200]}")
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

@@ -1,4 +1,4 @@
-"""Query files and their places, identifiers, and what a reply holds.
+"""Query files and their places, and what a reply holds: rows, identifiers, people with their tags.
 
 Queries are the `.rq` files in `queries/`; `{{name}}` marks a place for a parameter. Parameters are numbers, language
 tags and identifiers, each checked against a pattern. Names that are looked up are quoted literals in which no escape
@@ -9,26 +9,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError
+from seesaw_cf.base.types import AttributePrompt, Entity
+from seesaw_cf.records import groups
 
 QUERIES = Path(__file__).parent / "queries"
 WIKIDATA = "http://www.wikidata.org/"
 GENID = f"{WIKIDATA}.well-known/genid/"  # IRIs of values that are known to exist but not what they are
 OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
 
+MALE, FEMALE = "Q6581097", "Q6581072"
+TAGS = ("gender", "race", "region", "living", "sitelinks")
+OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
+SITELINKS = "http://wikiba.se/ontology#sitelinks"
+NOT_VALUES = ("P31", "P569", "P570", SITELINKS)  # read otherwise
+
 Binding = dict[str, str]
 Parameter = int | str | Sequence[str]
 
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
-_LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
-_QID = re.compile(r"Q[1-9][0-9]*")
-_PID = re.compile(r"P[1-9][0-9]*")
-_HASH = re.compile(r"[0-9a-f]{4}|g")  # "g" is above every hash
+_LANGUAGE = r"[a-z]{2,8}(-[a-z0-9]{1,8})*"
+# Prefix of the IRI -> short identifiers below it (P as the direct property).
+_SHORT = {f"{WIKIDATA}entity/": re.compile(r"Q[1-9][0-9]*"), f"{WIKIDATA}prop/direct/": re.compile(r"P[1-9][0-9]*")}
+_YEAR = re.compile(r"[+-]?\d+")
 _IRI = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\]+")  # SPARQL 1.1 IRIREF, http(s) only
+# Place -> pattern of its text, which stands in the query as it is; "g" is above every hash.
+_PLAIN = {
+    **dict.fromkeys(("seed", "limit", "offset"), r"[0-9]+"),
+    **dict.fromkeys(("first", "last"), r"[0-9a-f]{4}|g"),
+    "language": _LANGUAGE,
+}
 
 
 class SourceError(SeesawError, ConnectionError):
@@ -45,97 +60,58 @@ def entity_iri(id: str) -> str:
     Raises:
         RecordError: Not an identifier; nothing else may enter a query.
     """
-    if _QID.fullmatch(id):
-        return f"{WIKIDATA}entity/{id}"
-    if _PID.fullmatch(id):
-        return f"{WIKIDATA}prop/direct/{id}"
-    if _IRI.fullmatch(id):
-        return id
-    raise RecordError(
-        f"{id!r} is not an identifier: expected a QID such as 'Q42', a property such as 'P27' or an http(s) IRI. "
-        "Correct it where it comes from; labels cannot be used in its place."
-    )
+    if not is_identifier(id):
+        raise RecordError(
+            f"{id!r} is not an identifier: expected a QID such as 'Q42', a property such as 'P27' or an http(s) IRI. "
+            "Correct it where it comes from; labels cannot be used in its place."
+        )
+    return next((prefix + id for prefix, short in _SHORT.items() if short.fullmatch(id)), id)
 
 
 def is_identifier(id: str) -> bool:
     """Return whether `entity_iri` takes a text: not the address of a mailbox, which Wikidata gives as an IRI too."""
-    return any(pattern.fullmatch(id) for pattern in (_QID, _PID, _IRI))
+    return any(pattern.fullmatch(id) for pattern in (*_SHORT.values(), _IRI))
 
 
 def entity_id(iri: str) -> str:
     """Return the short identifier of an IRI: Wikidata's entities and properties lose their prefix, other IRIs stay."""
-    for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):
-        rest = iri.removeprefix(prefix)
-        if rest != iri and (_QID.fullmatch(rest) or _PID.fullmatch(rest)):
-            return rest
-    return iri
+    rests = (iri.removeprefix(prefix) for prefix in _SHORT if iri.startswith(prefix))
+    return next((rest for rest in rests if any(short.fullmatch(rest) for short in _SHORT.values())), iri)
 
 
-def _wrong(name: str, value: object, expected: str) -> RecordError:
-    return RecordError(f"query parameter {name!r}: got {value!r}, expected {expected}.")
+def is_name(label: str) -> bool:
+    """Return whether a name can be looked up: without a backslash no escape can form and end its literal."""
+    return bool(label.strip()) and label.isprintable() and "\\" not in label
 
 
-def _number(name: str, value: Parameter) -> str:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(name, value, "a whole number")
-    return str(value)
+def _fill(place: str, value: Parameter) -> str:
+    """Return what a parameter becomes in a query.
 
-
-def _language(name: str, value: Parameter) -> str:
-    if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
-        raise _wrong(name, value, "a language tag such as 'en' or 'pt-br'")
-    return value
-
-
-def _hash(name: str, value: Parameter) -> str:
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise _wrong(name, value, "four hexadecimal digits, or 'g'")
-    return value
-
-
-def _identifiers(name: str, value: Parameter) -> str:
-    if isinstance(value, int):
-        raise _wrong(name, value, "one or more identifiers")
-    return " ".join(f"<{entity_iri(id)}>" for id in ([value] if isinstance(value, str) else value))
-
-
-def _names(name: str, value: Parameter) -> str:
-    """Return the literals of labels to look up, given as "label@tag".
-
-    Without a backslash no escape can form, so a quote cannot end the literal.
+    Raises:
+        RecordError: It is not what its place takes.
     """
-    literals = []
-    for text in [value] if isinstance(value, (str, int)) else value:
-        label, at, tag = str(text).rpartition("@")
-        if not at or not label.isprintable() or "\\" in label or not label.strip():
-            expected = "a label without control characters and backslashes, '@' and a language tag"
-            raise _wrong(name, text, expected)
-        quoted = label.replace('"', '\\"')
-        literals.append(f'"{quoted}"@{_language(name, tag)}')
-    return " ".join(literals)
+    if pattern := _PLAIN.get(place):
+        if not re.fullmatch(pattern, str(value)):
+            raise RecordError(f"query parameter {place!r}: got {value!r}, expected a text like {pattern}.")
+        return str(value)
+    values = value if isinstance(value, Sequence) and not isinstance(value, str) else [str(value)]
+    if place == "names":
+        return " ".join(map(_literal, values))
+    ids = [f"<{entity_iri(id)}>" for id in values]
+    if place == "held" and len(ids) != 1:
+        return f"?value . VALUES ?value {{ {' '.join(ids)} }}" if ids else "?value"
+    return (", " if place == "listed" else " ").join(ids)
 
 
-def _held(name: str, value: Parameter) -> str:
-    """Return what is held: one identifier, one of several, or anything."""
-    ids = _identifiers(name, value)
-    if ids.count("<") == 1:
-        return ids
-    return f"?value . VALUES ?value {{ {ids} }}" if ids else "?value"
-
-
-def _listed(name: str, value: Parameter) -> str:
-    """Return identifiers with commas, as IN(...) takes them."""
-    return _identifiers(name, value).replace("> <", ">, <")
-
-
-_KINDS: Mapping[str, Callable[[str, Parameter], str]] = {
-    **dict.fromkeys(("seed", "limit", "offset"), _number),
-    **dict.fromkeys(("first", "last"), _hash),
-    "language": _language,
-    "names": _names,
-    "listed": _listed,
-    "held": _held,
-}
+def _literal(name: str) -> str:
+    label, _, tag = name.rpartition("@")
+    if not is_name(label) or not re.fullmatch(_LANGUAGE, tag):
+        raise RecordError(
+            f"query parameter 'names': got {name!r}, expected a label without control characters and backslashes, '@' "
+            "and a language tag."
+        )
+    quoted = label.replace('"', '\\"')
+    return f'"{quoted}"@{tag}'
 
 
 def query(name: str, parameters: Mapping[str, Parameter]) -> str:
@@ -147,23 +123,11 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
             "label@tag" texts for names, beginnings of hashes for first and last, identifiers (one, or a sequence) for
             everything else ("listed" with commas, "held" none for any).
 
-    Returns:
-        The query text.
-
     Raises:
-        UnknownNameError: The file does not exist.
-        RecordError: A parameter is missing, is not asked for, or is not what its place takes.
+        RecordError: A parameter is not what its place takes.
     """
-    files = {file.stem: file for file in QUERIES.glob("*.rq")}
-    one_of("query", name, files)
-    text = files[name].read_text(encoding="utf-8")
-    places = set(_PLACE.findall(text))
-    if places != set(parameters):
-        raise RecordError(
-            f"query {name!r}: got parameters {sorted(parameters)}, expected exactly {sorted(places)}. Pass those."
-        )
-    filled = {place: _KINDS.get(place, _identifiers)(place, parameters[place]) for place in places}
-    return _PLACE.sub(lambda match: filled[match[1]], text)
+    text = (QUERIES / f"{name}.rq").read_text(encoding="utf-8")
+    return _PLACE.sub(lambda match: _fill(match[1], parameters[match[1]]), text)
 
 
 def rows(reply: bytes) -> list[Binding]:
@@ -174,16 +138,94 @@ def rows(reply: bytes) -> list[Binding]:
     """
     try:
         bindings = json.loads(reply)["results"]["bindings"]
-        solutions = [{name: _text(term) for name, term in solution.items()} for solution in bindings]
+        return [{name: _text(term) for name, term in solution.items()} for solution in bindings]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
             f"the reply is not a whole SPARQL result in JSON ({type(error).__name__}: {error}); it begins "
             f"{reply[:80]!r} and ends {reply[-40:]!r}. Ask again; check that the address is a SPARQL endpoint."
         ) from error
-    return solutions
 
 
 def _text(term: Mapping[str, str]) -> str:
     """Return the text of an IRI or a literal; a blank node, or what stands for one, with "_:" in front."""
     unknown = term["type"] == "bnode" or term["value"].startswith(GENID)
     return f"_:{term['value']}" if unknown else term["value"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPerson:
+    """What a source records about one person.
+
+    Attributes:
+        entity: Identifier and label.
+        values: Property -> identifiers, sorted; properties without a usable value are left out.
+        gender, race, region: Group tags; see `seesaw_cf.records.groups`.
+        living: False with a recorded death (date known or not), True without one when born in 1915 or later, else None.
+        sitelinks: Number of Wikipedia and sister pages, None when the source does not say.
+    """
+
+    entity: Entity
+    values: Mapping[str, tuple[str, ...]]
+    gender: tuple[str, ...] = ()
+    race: tuple[str, ...] = ()
+    region: tuple[str, ...] = ()
+    living: bool | None = None
+    sitelinks: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The identifier; "" for a person known by name only."""
+        return self.entity.id or ""
+
+    def holds(self, relation_id: str) -> tuple[str, ...]:
+        """Return the values of one property, sorted; none is an empty tuple."""
+        return self.values.get(relation_id, ())
+
+    def is_of(self, gender: str) -> bool:
+        """Return whether the person is of a gender, or of none of the two when it is ""."""
+        recorded = set(self.holds("P21"))
+        return gender in recorded if gender else bool(recorded) and recorded.isdisjoint((MALE, FEMALE))
+
+
+def tags_of(row: RecordedPerson | AttributePrompt) -> dict[str, Any]:
+    """Return all tags of a person: name of `TAGS` -> value."""
+    return {tag: getattr(row, tag) for tag in TAGS}
+
+
+def known_tags(row: RecordedPerson | AttributePrompt) -> dict[str, Any]:
+    """Return the tags that are known of a person: name -> value."""
+    return {tag: value for tag, value in tags_of(row).items() if value not in ((), None)}
+
+
+def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
+    if rows.get("P570"):
+        return False
+    years = [int(match[0]) for date in rows.get("P569", ()) if (match := _YEAR.match(date))]
+    return True if years and min(years) >= OLDEST_LIVING else None
+
+
+def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
+    """Return the answer to `queries/facts.rq` as person -> property -> values, for people with recorded facts."""
+    people: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        values = people.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
+        values.append(entity_id(row["value"]))
+    return people
+
+
+def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPerson:
+    """Return a person with the tags that recorded facts give; `rows`: property -> values, as in `by_person`."""
+    recorded = {
+        name: tuple(sorted({value for value in values if value[:2] != "_:"}))
+        for name, values in rows.items()
+        if name not in NOT_VALUES
+    }
+    sitelinks = rows.get(SITELINKS)
+    return RecordedPerson(
+        entity,
+        {name: cells for name, cells in recorded.items() if cells},
+        groups.gender_tags(recorded.get("P21", ())),
+        *groups.tags(recorded.get("P172", ())),
+        living=_living(rows),
+        sitelinks=int(sitelinks[0]) if sitelinks else None,
+    )

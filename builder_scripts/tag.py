@@ -1,104 +1,78 @@
-"""The whole of `tag`: read records, ask one source, attach groups, candidates and gold answers, write the dataset."""
+"""The whole of `tag`: read records, ask one source about their people, attach tags and answers, write the dataset.
+
+Source: SEESAW-CF section 3.2 and Appendix A: an answer is ranked among all values of the paper's table of the watched
+property; gold are those recorded for the edited person; a record without gold has no candidates.
+Deviates: an edited person that a record only names is a person who holds the edited fact, never just the first of that
+name.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from seesaw_cf import __version__
-from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, hide_secrets
-from seesaw_cf.base.files import atomic_folder, dump_json, safe_name
+from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.terminal import markdown_for_terminal
-from seesaw_cf.base.types import Case
-from seesaw_cf.builder_scripts.build import bar, endpoint_url, open_source
-from seesaw_cf.builder_scripts.dataset import write_rows
-from seesaw_cf.builder_scripts.jobs import Asking, TagJob
-from seesaw_cf.builder_scripts.statistics import markdown, ordered
-from seesaw_cf.builder_scripts.tag_people import LISTED, TAGS, People, PeopleSource, ask, attach, tag_row, tested
+from seesaw_cf.base.types import Case, Entity, TableRow
+from seesaw_cf.builder_scripts import Asking, BuildOptions, TagJob
+from seesaw_cf.builder_scripts.build import endpoint_url, open_source
+from seesaw_cf.builder_scripts.card import TAG_CARD, coverage_of, coverage_text
+from seesaw_cf.builder_scripts.cases import asked_about, gold_answers, tested
+from seesaw_cf.builder_scripts.edits import likeliest, listed_values
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sparql import (
+    FEMALE,
+    MALE,
+    SITELINKS,
+    RecordedPerson,
+    by_person,
+    entity_id,
+    is_identifier,
+    known_tags,
+    person_of,
+    tags_of,
+)
 from seesaw_cf.records import groups
-from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases
-from seesaw_cf.records.card import write_card, write_config
-from seesaw_cf.records.importing import config_files, write_open_ended
+from seesaw_cf.records.arrow import TEXT, cases_to_table, read_cases
+from seesaw_cf.records.card import write_card, write_config, write_rows
+from seesaw_cf.records.coupled import coupled_part, edited_id
+from seesaw_cf.records.importing import config_files, digest, write_open_ended
+from seesaw_cf.records.relations import RELATIONS
+
+LISTED = tuple(groups.AXES)
+# What the tags are made of; P31, which every item has, tells who is there at all.
+_TAGGED = ("P21", "P31", "P172", "P569", "P570", SITELINKS)
+BY_NAME, NAMESAKES = "edited people found by name", "of them with namesakes who hold the edited fact too"
+FACTS_CONFIG = "tag_facts"  # beside the configs of cases
+FACTS: pa.Schema = pa.schema(dict.fromkeys(("person", "entity", "property", "value", "source", "time"), TEXT))
+SUMMARY = "tags.json"
+_ROWS_PER_GROUP = 50_000  # of the facts
+# How the provenance of the papers' values begins, in the table of each property that pairs watch.
+_PAPER_VALUES = {"P101": "SEESAW-CF field table", "P27": "SEESAW-CF citizenship table", "P19": "SEESAW-CF city table"}
 
 
 @dataclass(frozen=True, slots=True)
-class CaseFile:
-    """One file or config of cases.
+class People:
+    """What a source says about the people of records.
 
     Attributes:
-        cases: In their order.
-        source: Name of the file, or of the config's folder.
-        sha256: Of the file, or of the shards' bytes one after the other (hex).
+        persons: Identifier -> values and tags; that of a merged one has another identifier.
+        facts: Identifier -> rows of `FACTS` that they rest on.
+        names: Name of an edited person without identifier -> identifiers of the people of that name.
     """
 
-    cases: list[Case]
-    source: str
-    sha256: str
-
-
-def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, CaseFile]:
-    """Read the records of every file: config name -> records.
-
-    Args:
-        paths: JSON, JSON-lines or Parquet files of cases; a folder stands for the configs of cases in its `data/`, or
-            for its `seesaw_cf_*.json` files.
-
-    Raises:
-        RecordError: A file is damaged, two would have the same name, or a folder holds no cases.
-        StorageError: A file is missing.
-    """
-    files: dict[str, Path] = {}
-    for path in map(check_path, paths):
-        for name, file in (_configs(path) if (path / "data").is_dir() else config_files([path])).items():
-            if name in files:
-                raise RecordError(f"{file} and {files[name]} would both be config {name!r}. Rename one of them.")
-            files[name] = file
-    if not files:
-        raise RecordError("no records were named. Name at least one file or folder.")
-    return {name: CaseFile(read_cases(path), path.name, _digest(path)) for name, path in files.items()}
-
-
-def _configs(folder: Path) -> dict[str, Path]:
-    """Return the configs of a dataset folder that hold cases."""
-    shards = {path.parent: path for path in sorted((folder / "data").glob("*/*.parquet"), reverse=True)}
-    cases = [path for path, shard in shards.items() if set(CASES.names) <= set(pq.read_schema(shard).names)]
-    if not cases:
-        raise RecordError(f"{folder}: no config in its data/ holds cases. Give the folder that `build` made.")
-    return {safe_name(path.name): path for path in sorted(cases)}
-
-
-def _digest(path: Path) -> str:
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-FACTS_CONFIG = "tag_facts"  # beside the configs of cases
-SUMMARY = "tags.json"
-FACTS: pa.Schema = pa.schema(
-    [(name, pa.string()) for name in ("person", "entity", "property", "value", "source", "time")]
-)
-_PEOPLE = 5000  # in one row group of the facts
-_CARD = """# Tagged edit cases
-
-One config per file of records, split `test`, one row per edit case, every prompt as the record has it. `open_ended`,
-where there is one, has their open-ended prompts, one a row. Group tags,
-candidates and gold answers were added from: {{ source }}. `{{ facts }}` holds every fact that they rest on, with its
-source, property and time; `{{ summary }}` the counts below and the digests of records and source.
-
-{{ coverage }}
-
-Tags follow the papers' categories. They say what is recorded about people; none is taken from a name, several are
-allowed, and what was not found is unknown.
-"""
+    persons: Mapping[str, RecordedPerson]
+    facts: Mapping[str, Sequence[TableRow]]
+    names: Mapping[str, Sequence[str]]
 
 
 def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
@@ -114,38 +88,37 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
         SourceError: The source does not answer.
         StorageError: A file is missing, or the disk is full.
     """
-    records = read_records(job.records)
+    files = config_files(job.records)
+    records = {config: read_cases(path) for config, path in files.items()}
     if FACTS_CONFIG in records:
-        raise RecordError(f"{records[FACTS_CONFIG].source}: config {FACTS_CONFIG!r} is taken by the facts. Rename it.")
+        raise RecordError(f"{files[FACTS_CONFIG]}: config {FACTS_CONFIG!r} is taken by the facts. Rename it.")
     name = hide_secrets(endpoint_url(job.source) or Path(job.source).name)
-    opened = open_source(job.source, asking or Asking(), silent_attempts=2)
-    source = PeopleSource(name, opened, job.language, bar)
-    everything = [case for case_file in records.values() for case in case_file.cases]
+    facts = Facts(open_source(job.source, asking or Asking()), BuildOptions(language=job.language))
+    everything = [case for cases in records.values() for case in cases]
     with atomic_folder(out) as folder:
-        people = ask(source, everything)
+        people = ask(facts, name, everything)
         cases, outcomes = attach(everything, people)
-        coverage = coverage_of(people, everything, cases, outcomes)
-        text = coverage_text(name, coverage)
-        rest = iter(cases)
-        tagged = {config: [next(rest) for _ in case_file.cases] for config, case_file in records.items()}
+        coverage = coverage_of(people.persons, everything, cases, outcomes)
+        text, rest = coverage_text(name, coverage), iter(cases)
+        tagged = {config: [next(rest) for _ in rows] for config, rows in records.items()}
         for config, rows in tagged.items():
             write_config(folder, config, {"test": cases_to_table(rows)})
-        about = {config: f"{len(file.cases)} cases of {file.source}, tagged" for config, file in records.items()}
+        about = {config: f"{len(rows)} cases of {files[config].name}, tagged" for config, rows in records.items()}
         about |= write_open_ended(folder, tagged)
         about[FACTS_CONFIG] = "what the source says about the people of the records"
-        write_rows(folder, FACTS_CONFIG, _facts(people, name), FACTS)
+        rows_of_facts = (row for id in sorted(people.facts) for row in people.facts[id])
+        parts = iter(lambda: list(islice(rows_of_facts, _ROWS_PER_GROUP)), [])
+        write_rows(folder, FACTS_CONFIG, (pa.Table.from_pylist(part, FACTS) for part in parts), FACTS)
         metadata = {"pretty_name": "Tagged edit cases", "language": ["en"]}
         texts = {"source": name, "facts": FACTS_CONFIG, "summary": SUMMARY, "coverage": text}
-        write_card(folder, about, template=_CARD, metadata=metadata, **texts)
+        write_card(folder, about, template=TAG_CARD, metadata=metadata, **texts)
         digests = {
-            config: {"source": file.source, "sha256": file.sha256, "cases": len(file.cases)}
-            for config, file in records.items()
+            config: {"source": path.name, "sha256": digest(path), "cases": len(records[config])}
+            for config, path in files.items()
         }
-        made = {
-            "made_by": f"seesaw_cf {__version__}",
-            "source": {"name": name, "identity": hide_secrets(source.identity)},
-        }
-        dump_json(folder / SUMMARY, made | {"records": digests, "coverage": coverage}, ensure_ascii=False)
+        source = {"name": name, "identity": hide_secrets(facts.source.identity)}
+        made = {"made_by": f"seesaw_cf {__version__}", "source": source, "records": digests, "coverage": coverage}
+        dump_json(folder / SUMMARY, made, ensure_ascii=False)
     configs = " ".join(f"--config {config}" for config in records)
     return (
         f"{markdown_for_terminal(text)}\n\nWritten to {out}: the facts in config {FACTS_CONFIG}, these counts in "
@@ -153,63 +126,179 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
     )
 
 
-def coverage_of(
-    people: People, before: Sequence[Case], cases: Sequence[Case], outcomes: Counter[str]
-) -> dict[str, Any]:
-    """Count what tagging found and what it did not.
+def is_pair(case: Case) -> bool:
+    """Return whether a record watches another property of its subject than the edited one."""
+    return case.effect_relation_id not in (None, case.request.relation_id)
+
+
+def is_person_id(id: str) -> bool:
+    """Return whether a text of a record identifies a person: a QID or an IRI, no property."""
+    return not id.startswith("P") and is_identifier(id)
+
+
+def subject_id(case: Case) -> str:
+    """Return the identifier of the edited person where the record has one, else ""."""
+    id = edited_id(case)
+    return id if is_person_id(id) else ""
+
+
+def look_up(facts: Facts, source: str, ids: Collection[str], properties: Iterable[str] = ()) -> People:
+    """Return what is recorded about people; merged identifiers are followed, those without any record are left out.
 
     Args:
-        people: What the source says.
-        before, cases: Before and after they were tagged.
-        outcomes: See `attach`.
+        facts: Who is asked.
+        source: As it is called in the rows.
+        ids: Of the people.
+        properties: Relations with values that are needed in addition to the tags.
+
+    Raises:
+        SourceError: The source refuses, or does not finish even a query about one person in time.
     """
-    rows = [row for case in cases for row in tested(case)]
-    asked = {row.subject.id for case in before for row in tested(case)}
-    persons = {row.subject.id: row for row in rows if row.subject.id and row.subject.id in asked}
-    found = {id: people.records[id] for id in persons if id in people.records}
-    tagged, prompts = (Counter(tag for row in some for tag in tag_row(row)) for some in (persons.values(), rows))
+    listed = list(dict.fromkeys((*_TAGGED, *properties)))
+
+    def recorded(ids: Collection[str]) -> tuple[dict[str, RecordedPerson], dict[str, list[TableRow]]]:
+        answers = list(facts.source.gather("facts", "people", ids, listed=listed))
+        rows: dict[str, list[TableRow]] = {}
+        for answer in answers:
+            id, name, value = (entity_id(answer[key]) for key in ("person", "property", "value"))
+            row: TableRow = {
+                "person": id,
+                "entity": id,
+                "property": "sitelinks" if name == SITELINKS else name,
+                "value": value,
+            }
+            rows.setdefault(id, []).append(row | {"source": source, "time": answer["time"]})
+        return {id: person_of(Entity(id, ""), values) for id, values in by_person(answers).items()}, rows
+
+    persons, rows = recorded(ids)
+    redirects = facts.source.gather("redirects", "people", [id for id in ids if id not in persons])
+    targets = {entity_id(row["person"]): entity_id(row["target"]) for row in redirects}
+    others, other_rows = recorded(set(targets.values()))
+    for id, target in targets.items():
+        if target in others:
+            persons[id] = others[target]
+            rows[id] = [row | {"person": id} for row in other_rows[target]]
+    return People(persons, rows, {})
+
+
+def ask(facts: Facts, source: str, cases: Sequence[Case]) -> People:
+    """Ask about all people: what the tags need, and of edited people the values of the relations too.
+
+    Names lead to identifiers for the edited people of pair records only, which have none in the released files; who is
+    meant is decided later, by the edited fact.
+
+    Raises:
+        RecordError: No record identifies a person, or the source knows none of them.
+        SourceError: The source does not answer.
+    """
+    ids = {str(row.subject.id) for case in cases for row in tested(case) if is_person_id(row.subject.id or "")}
+    pairs = [case for case in cases if is_pair(case)]
+    edited = {id for case in cases if (is_pair(case) or coupled_part(case)) and (id := subject_id(case))}
+    labels = sorted({case.request.subject for case in pairs if not subject_id(case)})
+    if not ids | edited and not labels:
+        raise RecordError(
+            f"none of the {len(cases)} records identifies anybody: no prompt about other people has a QID, and no "
+            "record is one of a pair of properties; tags are never taken from a name. Give records with "
+            "attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
+        )
+    names = facts.named(labels)
+    edited |= {id for named in names.values() for id in named}
+    others, subjects = look_up(facts, source, sorted(ids - edited)), look_up(facts, source, sorted(edited), RELATIONS)
+    if not others.persons and not subjects.persons:
+        some = ", ".join([*sorted(ids | edited), *labels][:3])
+        raise RecordError(
+            f"{source} knows nobody: it was asked about {len(ids | edited):,} people ({some}, ...) and has "
+            "nothing about any of them. Check that it is the right source, in Wikidata's shape (direct properties such "
+            "as wdt:P21 of wd:Q42)."
+        )
+    return People({**others.persons, **subjects.persons}, {**others.facts, **subjects.facts}, names)
+
+
+@cache
+def paper_candidates(relation_id: str) -> Mapping[str, str]:
+    """Return identifier -> name of the papers' 219 fields, 90 countries, 232 places or 2 genders, else {}.
+
+    Two countries share a name, as do two places, so that there are 89 and 231 candidates.
+    """
+    rows = listed_values(relation_id)
+    if relation_id == "P21":
+        return {id: rows[id]["label"] for id in (MALE, FEMALE)}
+    begin = _PAPER_VALUES.get(relation_id)
+    return {id: row["label"] for id, row in rows.items() if begin and row["provenance"].startswith(begin)}
+
+
+def attach(cases: Sequence[Case], people: People) -> tuple[list[Case], Counter[str]]:
+    """Tag every prompt about a person that the source knows, and answer every pair with an identified person.
+
+    Args:
+        cases: Records.
+        people: What the source says.
+
+    Returns:
+        The same cases in the same order; tags that they had are kept in addition to the new ones. And what became of
+        pairs: "gold", "had gold" or why there is no gold answer -> records; `BY_NAME`, `NAMESAKES` -> edited people.
+    """
+    tags: dict[str, dict[str, Any]] = {}
+    for row in (row for case in cases for row in tested(case)):
+        id = row.subject.id or ""
+        if id not in tags:
+            tags[id] = tags_of(people.persons[id]) if id in people.persons else {}
+        if id and known_tags(row):
+            tags[id] = _united(tags[id], tags_of(row)) if tags[id] else tags_of(row)
+    outcomes: Counter[str] = Counter()
+    tagged = []
+    for case in cases:
+        attribute, effect = (
+            tuple(replace(row, **tags[row.subject.id or ""]) for row in rows)
+            for rows in (case.attribute_prompts, case.effect_prompts)
+        )
+        case = replace(case, attribute_prompts=attribute, effect_prompts=effect)
+        if is_pair(case):
+            case, reason = _answered(case, str(case.effect_relation_id), people, outcomes)
+            outcomes[reason] += 1
+        tagged.append(case)
+    return tagged, outcomes
+
+
+def _united(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tags with those of a record in addition; who is recorded as dead in one of them is not living."""
+    living = [tags["living"] for tags in (own, known) if tags["living"] is not None]
     return {
-        "people": len(persons),
-        "found": len(found),
-        "merged": sum(record.person.id != id for id, record in found.items()),
-        "prompts": len(rows),
-        "prompts_without_id": sum(not row.subject.id for row in rows),
-        "tags": {tag: {"people": tagged[tag], "prompts": prompts[tag]} for tag in TAGS},
-        "groups": {tag: Counter(name for row in persons.values() for name in getattr(row, tag)) for tag in LISTED},
-        "pairs": dict(sorted(outcomes.items())),
+        **{tag: tuple(sorted({*known[tag], *own[tag]})) for tag in LISTED},
+        "living": all(living) if living else None,
+        "sitelinks": known["sitelinks"] if own["sitelinks"] is None else own["sitelinks"],
     }
 
 
-def coverage_text(source: str, coverage: Mapping[str, Any]) -> str:
-    """Return the tables of `coverage_of` to print and to put on a card; `source` is the name of the source."""
-    n_people, found = coverage["people"], coverage["found"]
-    rows = [
-        [tag, number["people"], n_people - number["people"], f"{number['prompts']:,} of {coverage['prompts']:,}"]
-        for tag, number in coverage["tags"].items()
-    ]
-    parts = [
-        markdown(["Tag", f"People who have it (n = {n_people:,})", "Unknown", "Prompts with it"], rows),
-        f"Of {n_people:,} identified people {source} knows {found:,}; nothing is recorded about {n_people - found:,} "
-        f"(deleted, or never there), {coverage['merged']:,} were merged into another identifier, which was asked "
-        f"instead. {coverage['prompts_without_id']:,} prompts are about somebody without identifier: unknown, as no "
-        "tag is taken from a name.",
-    ]
-    for tag, counts in coverage["groups"].items():
-        members = [[name, counts[name]] for name in ordered(tag, set(counts))]
-        unknown = [groups.UNKNOWN, n_people - coverage["tags"][tag]["people"]]
-        parts += [markdown([tag.capitalize(), "People"], [*members, unknown])] if counts else []
-    if coverage["pairs"]:
-        parts.append(markdown(["Answers about the watched property", "Records"], coverage["pairs"].items()))
-    return "\n\n".join(parts)
+def _answered(case: Case, effect: str, people: People, outcomes: Counter[str]) -> tuple[Case, str]:
+    """Return a record of a pair with candidates and gold, and "gold" or why it has none."""
+    if case.effect_prompts and case.candidates and case.gold:
+        return case, "had gold"
+    names = paper_candidates(effect)
+    if not names:
+        return case, f"the papers list no answers for {effect}"
+    subject = _subject(case, people, outcomes)
+    if isinstance(subject, str):
+        return case, f"edited person: {subject}"
+    case = replace(case, extra=case.extra | {"subject_id": subject.id})
+    if not gold_answers(subject, effect, names):
+        return case, f"no value of {effect} recorded that is one of the papers' answers"
+    return asked_about(case, effect, subject, names), "gold"
 
 
-def _facts(people: People, source: str) -> Iterator[pa.Table]:
-    """Yield tables of schema `FACTS`, person after person."""
-    ids = sorted(people.records)
-    for start in range(0, len(ids), _PEOPLE):
-        rows = [
-            {"person": id, "source": source} | asdict(fact)
-            for id in ids[start : start + _PEOPLE]
-            for fact in people.records[id].facts
-        ]
-        yield pa.Table.from_pylist(rows, FACTS)
+def _subject(case: Case, people: People, outcomes: Counter[str]) -> RecordedPerson | str:
+    """Return who is edited, under the record's own name, or the reason when nobody can be identified."""
+    given, request = subject_id(case), case.request
+    ids = [given] if given else sorted(people.names.get(request.subject, ()))
+    humans = [replace(people.persons[id], entity=Entity(id, request.subject)) for id in ids if id in people.persons]
+    if given:
+        return humans[0] if humans else "nothing recorded"
+    holders = [person for person in humans if request.target_true.id in person.holds(request.relation_id)]
+    if not holders:
+        return "nobody of that name holds the edited fact" if humans else "no human found"
+    person, tied = likeliest(case, holders)
+    if tied:
+        return "several of that name hold the edited fact and are as well known"
+    outcomes[BY_NAME] += 1
+    outcomes[NAMESAKES] += len(holders) > 1
+    return person

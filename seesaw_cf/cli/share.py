@@ -9,7 +9,7 @@ from typing import Annotated
 
 from seesaw_cf.base.errors import EditError, RecordError
 from seesaw_cf.base.fields import Count, NameOrPath, OneOf, OwnFolder, Positive, field_types
-from seesaw_cf.builder_scripts.jobs import Asking, BuildJob, TagJob
+from seesaw_cf.builder_scripts import Asking, BuildJob, TagJob
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.parse import Flat
 

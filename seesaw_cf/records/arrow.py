@@ -23,53 +23,48 @@ from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.records.checks import check_unique
+from seesaw_cf.records.formats import request_row
 from seesaw_cf.records.json_records import parse_json
+from seesaw_cf.records.relations import FREE
 
 T = TypeVar("T")
 
-_STRINGS = pa.list_(pa.string())
-ENTITY = pa.struct([("str", pa.string()), ("id", pa.string())])
-REQUEST = pa.struct(
-    [
-        ("prompt", pa.string()),
-        ("relation_id", pa.string()),
-        ("target_new", ENTITY),
-        ("target_true", ENTITY),
-        ("subject", pa.string()),
-    ]
-)
+TEXT, TEXTS = pa.string(), pa.list_(pa.string())
+ENTITY = pa.struct({"str": TEXT, "id": TEXT})
+REQUEST = pa.struct({"prompt": TEXT, "relation_id": TEXT, "target_new": ENTITY, "target_true": ENTITY, "subject": TEXT})
 _PROMPT = pa.struct(
-    [
-        ("text", pa.string()),
-        ("subject", ENTITY),
-        ("template_id", pa.string()),
-        ("holds", pa.string()),
-        ("gender", _STRINGS),
-        ("race", _STRINGS),
-        ("region", _STRINGS),
-        ("living", pa.bool_()),
-        ("sitelinks", pa.int64()),
-        ("flags", _STRINGS),
-    ]
+    {
+        "text": TEXT,
+        "subject": ENTITY,
+        **dict.fromkeys(("template_id", "holds"), TEXT),
+        **dict.fromkeys(("gender", "race", "region"), TEXTS),
+        "living": pa.bool_(),
+        "sitelinks": pa.int64(),
+        "flags": TEXTS,
+    }
 )
-
 # Null means None; an empty list or string is itself. `extra` is a JSON object with sorted keys.
 CASES: pa.Schema = pa.schema(
-    [
-        ("case_id", pa.int64()),
-        ("requested_rewrite", REQUEST),
-        ("effect_relation_id", pa.string()),
-        ("attribute_prompts", pa.list_(_PROMPT)),
-        ("effect_prompts", pa.list_(_PROMPT)),
-        ("candidates", _STRINGS),
-        ("gold", _STRINGS),
-        ("generation_prompts", _STRINGS),
-        ("paraphrase_prompts", _STRINGS),
-        ("neighborhood_prompts", _STRINGS),
-        ("record_format", pa.string()),
-        ("extra", pa.string()),
-        ("flags", _STRINGS),
-    ]
+    {
+        "case_id": pa.int64(),
+        "requested_rewrite": REQUEST,
+        "effect_relation_id": TEXT,
+        **dict.fromkeys(("attribute_prompts", "effect_prompts"), pa.list_(_PROMPT)),
+        **dict.fromkeys(("candidates", "gold"), TEXTS),
+        **dict.fromkeys(("generation_prompts", "paraphrase_prompts", "neighborhood_prompts"), TEXTS),
+        **dict.fromkeys(("record_format", "extra"), TEXT),
+        "flags": TEXTS,
+    }
+)
+# Open-ended prompts of cases, which long texts are written for: one row per (case, prompt). use: "guided" or "free";
+# config: where the case is; subject_id: null where the record names its subject only.
+OPEN_ENDED: pa.Schema = pa.schema(
+    {
+        "case_id": pa.int64(),
+        "config": TEXT,
+        "requested_rewrite": REQUEST,
+        **dict.fromkeys(("effect_relation_id", "subject_id", "prompt", "use"), TEXT),
+    }
 )
 
 # Struct -> what it is a column of; fields and columns have the same names but for a few.
@@ -78,6 +73,13 @@ _REPEATED = (Entity, AttributePrompt)  # of which equal ones of a batch are one 
 _ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
 _BATCH = 4096  # cases that are read together
 _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
+_REQUIRED = (
+    "case_id",
+    "requested_rewrite",
+    "record_format",
+    "paraphrase_prompts",
+    "neighborhood_prompts",
+)  # everywhere
 
 
 def _column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
@@ -204,14 +206,8 @@ def table_to_cases(table: pa.Table) -> list[Case]:
         ) from error
 
 
-# Columns that only the rows of `coupled_*` have, and those that they lack.
+# Columns that only the rows of `coupled_*` have, and what a case keeps of them in `extra`.
 _COUPLED = {"kind", "subject_entity", "related_entity"}
-_LACKING = (
-    *("effect_relation_id", "attribute_prompts", "effect_prompts", "candidates", "gold", "generation_prompts"),
-    *("extra", "flags"),
-)
-
-
 _EXTRA = ("kind", "loc_ans", "locality", "portability")
 
 
@@ -219,16 +215,34 @@ def _without_passages(table: pa.Table) -> pa.Table:
     """Add the columns of `CASES` that a table of `coupled_*` lacks: `extra` is filled, the rest are empty."""
     rows = table.select([name for name in _EXTRA if name in table.column_names]).to_pylist()
     extra = [json.dumps({name: value for name, value in row.items() if value}) for row in rows]
-    for name in _LACKING:
-        kind = CASES.field(name).type
-        empty: list[object] = [[] if pa.types.is_list(kind) else None] * len(table)
-        table = table.append_column(name, pa.array(extra if name == "extra" else empty, kind))
+    for field in CASES:
+        if field.name not in (*table.column_names, *_REQUIRED):
+            empty: list[object] = [[] if pa.types.is_list(field.type) else None] * len(table)
+            table = table.append_column(field.name, pa.array(extra if field.name == "extra" else empty, field.type))
     return table
 
 
 def _read_batch(batch: pa.RecordBatch) -> list[Case]:
     columns: dict[str, Iterable[Any]] = {name: _values(batch[name], name) for name in CASES.names}
     return _records(Case, columns | {"extra": ({**json.loads(text)} for text in columns["extra"])})
+
+
+def open_ended(config: str, cases: Iterable[Case]) -> pa.Table:
+    """Return the open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
+
+    Args:
+        config: The config that the cases belong to.
+        cases: Its cases, or some of them. Those without generation prompts give no row.
+    """
+    rows = []
+    for case in cases:
+        free = {words.replace("{}", case.request.subject) for words in (FREE.present, FREE.past)}
+        own = {"case_id": case.case_id, "config": config, "requested_rewrite": request_row(case.request)}
+        own |= {"effect_relation_id": case.effect_relation_id, "subject_id": case.extra.get("subject_id") or None}
+        rows += [
+            own | {"prompt": text, "use": "free" if text in free else "guided"} for text in case.generation_prompts
+        ]
+    return pa.Table.from_pylist(rows, schema=OPEN_ENDED)
 
 
 # Files of cases: Parquet (a file or a folder of shards), JSON and JSON lines, recognised by what they contain.

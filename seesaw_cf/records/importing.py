@@ -14,15 +14,16 @@ import pyarrow as pa
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder, dump_json, safe_name
+from seesaw_cf.base.tables import column_names
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import Case, Entity
-from seesaw_cf.records.arrow import cases_to_table, read_cases
+from seesaw_cf.records.arrow import CASES, cases_to_table, open_ended, read_cases
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags
 from seesaw_cf.records.load import locality, portability, unread_keys
-from seesaw_cf.records.open_ended import CONFIG, open_ended
 
 _MANIFEST = "import.json"
+CONFIG = "open_ended"
 MAX_REASONS = 10  # of records left out, shown for each file
 _CARD = """# Imported edit cases
 
@@ -175,7 +176,7 @@ def import_files(
         cases = {name: read_cases(path, skipped[name] if skip_bad else None) for name, path in sources.items()}
         for name, rows in cases.items():
             write_config(folder, name, {"test": cases_to_table(rows)})
-        digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sources.items()}
+        digests = {name: digest(path) for name, path in sources.items()}
         files = {
             name: summarise(path.name, digests[name], cases[name], skipped[name]) for name, path in sources.items()
         }
@@ -201,24 +202,39 @@ def import_files(
 
 
 def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
-    """Return config name → file, for files and for folders with `seesaw_cf_*.json` files.
+    """Return config name → its file, or its folder of shards.
+
+    Args:
+        paths: Files of cases; a folder stands for the configs of cases in its `data/`, or for its `seesaw_cf_*.json`.
 
     Raises:
         RecordError: No paths, a folder without such files, or two files of one name.
     """
     configs: dict[str, Path] = {}
     for path in map(check_path, paths):
-        files = sorted(path.glob("seesaw_cf_*.json")) if path.is_dir() else [path]
+        files = _in_folder(path) if path.is_dir() else [path]
         if not files:
-            raise RecordError(f"{path}: a folder without seesaw_cf_*.json files. Name the files to import one by one.")
+            raise RecordError(f"{path}: a folder without cases in data/ and without seesaw_cf_*.json. Name the files.")
         for file in files:
-            name = safe_name(file.stem.removeprefix("seesaw_cf_"))
+            name = safe_name(file.name if file.is_dir() else file.stem.removeprefix("seesaw_cf_"))
             if name in configs:
                 raise RecordError(f"{file} and {configs[name]} would both be config {name!r}. Rename one of them.")
             configs[name] = file
     if not configs:
-        raise RecordError("nothing to import: no paths were given. Name at least one file.")
+        raise RecordError("nothing to read: no paths were given. Name at least one file.")
     return configs
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 (hex) of a file, or of a folder's shards one after the other."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    shards = {shard.parent: shard for shard in sorted(folder.glob("data/*/*.parquet"), reverse=True)}
+    cases = [config for config, shard in shards.items() if set(CASES.names) <= set(column_names(shard))]
+    return sorted(cases) or sorted(folder.glob("seesaw_cf_*.json"))
 
 
 def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequence[Case]]) -> dict[str, str]:

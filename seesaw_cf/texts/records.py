@@ -13,9 +13,8 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import Case, EditRequest, Entity
-from seesaw_cf.records.arrow import CASES, read_cases, table_to_cases
+from seesaw_cf.records.arrow import CASES, open_ended, read_cases, table_to_cases
 from seesaw_cf.records.coupled import coupled_row
-from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.sample import SAMPLE, path
 
 # Passage -> the field of a record that holds its entity.

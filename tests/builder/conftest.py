@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 
 from seesaw_cf.base.retrying import say_when_waiting
-from seesaw_cf.builder_scripts import endpoint
+from seesaw_cf.builder_scripts import BuildOptions, endpoint
 from seesaw_cf.builder_scripts.cases import cross_property, cross_subject
-from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.edits import Edit, generate, read_seeds
 from seesaw_cf.builder_scripts.embedded import store as facts_store
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.embedded import COLUMNS, Rows, curated, render
-from seesaw_cf.builder_scripts.jobs import BuildOptions
 from seesaw_cf.records import sample
 
 __all__ = ["AREAS", "SMALL_OPTIONS", "check_embedded", "small_tables", "write_small"]

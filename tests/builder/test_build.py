@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -16,25 +15,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts import dataset as shards
-from seesaw_cf.builder_scripts.dataset import About, build, choose_edits
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.jobs import BuildOptions, paper
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts import PAPER_RULES, Asking, BuildOptions, tables
+from seesaw_cf.builder_scripts.dataset import build, choose_edits
+from seesaw_cf.builder_scripts.edits import read_seeds
+from seesaw_cf.builder_scripts.endpoint import EndpointSource
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
-from tests.builder.embedded import check_embedded
-from tests.builder.worlds import World, write_world
 
 from .conftest import serve
 from .fault_proxy import FaultProxy
 
-ABOUT = About({"intro": "A test of {people} people.", "making": "By a test.", "limits": "All."})
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 6), per_gender=10, true_per_gender=3, per_pair=5)
 
 
@@ -45,7 +40,7 @@ def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Itera
 
 def make(out: Path, source: Source, options: BuildOptions = FEW, seeds: list[Case] | None = None) -> Path:
     facts = Facts(source, options)
-    build(out, facts, choose_edits(facts, seeds or []), ABOUT)
+    build(out, facts, choose_edits(facts, seeds or []))
     return out
 
 
@@ -75,18 +70,6 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
     assert relations == {"P103": 2, "P101": 1, "P21": 6, "P27": 6, "P19": 6}
     pairs = read_cases(out / "data" / "cross_property")
     assert not {case.case_id for case in pairs} & set(cases)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [100_002, 200_001])
-def test_numbers_of_given_edits_are_never_given_again(
-    world: Path, edits_file: Path, tmp_path: Path, number: int
-) -> None:
-    seeds = [replace(case, case_id=number) for case in read_seeds([edits_file]) if case.case_id == 7]
-    out = make(tmp_path / "out", StoreSource(world), seeds=seeds)
-    both = [case.case_id for name in ("cross_subject", "cross_property") for case in read_cases(out / "data" / name)]
-    assert number in both
-    assert len(both) == len(set(both))
 
 
 def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
@@ -131,17 +114,8 @@ def test_another_language_needs_templates(world: Path, tmp_path: Path, capsys: p
     german, templates, out = tmp_path / "german.nt", tmp_path / "templates.csv", tmp_path / "out"
     german.write_text(world.read_text(encoding="utf-8").replace("@en .", "@de ."), encoding="utf-8")
     templates.write_text(TEMPLATES, encoding="utf-8-sig")
-    words = [
-        "build",
-        "--source",
-        str(german),
-        "--cache",
-        str(tmp_path / "cache"),
-        "--language",
-        "de",
-        "--out",
-        str(out),
-    ]
+    words = ["build", "--source", str(german), "--language", "de"]
+    words += ["--cache", str(tmp_path / "cache"), "--out", str(out)]
     words += ["--number", "P27=4", "P101=2", "--per-gender", "5"]
     assert main(words) != 0
     assert "the templates of prompts are English" in " ".join(capsys.readouterr().err.split())
@@ -177,7 +151,7 @@ def test_wrong_templates_are_named(tmp_path: Path, rows: str, message: str) -> N
 
 @pytest.mark.slow
 def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> None:
-    options = paper(BuildOptions(edits=dict.fromkeys(RELATIONS, 7), per_gender=100))
+    options = BuildOptions(edits=dict.fromkeys(RELATIONS, 7), **PAPER_RULES)
     out = make(tmp_path / "out", StoreSource(world), options)
     for case in read_cases(out / "data" / "cross_subject"):
         people = {row.subject.id: row for row in case.attribute_prompts}
@@ -191,7 +165,7 @@ def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> 
         assert not case.neighborhood_prompts
     pairs = read_cases(out / "data" / "cross_property")
     assert {tuple(case.candidates) for case in pairs if case.effect_relation_id == "P21"} == {("female", "male")}
-    assert paper(BuildOptions()).edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
+    assert BuildOptions().edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
     assert_card_counts(out)
 
 
@@ -226,19 +200,9 @@ def assert_card_counts(out: Path) -> None:
             assert [kind, f"{count:,}"] in cells
 
 
-@pytest.mark.slow
-def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Path) -> None:
-    write_world(tmp_path / "world.nt", World(4000, seed=3))
-    out = make(tmp_path / "out", StoreSource(tmp_path / "world.nt"))
-    cases = read_cases(out / "data" / "cross_subject")
-    seen = {gender for case in cases for row in case.attribute_prompts for gender in row.gender}
-    assert "non-binary people" in seen
-    assert {"men", "women"} < seen
-
-
 @pytest.mark.slow(10)
 def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_path: Path) -> None:
-    quiet = RequestPolicy(timeout=2, pause=0.001)
+    quiet = Asking(timeout=2)
     expected = data(make(tmp_path / "expected", StoreSource(world)))
     faults = ["429:0", "", "half", "503:0", "page", "", "unfinished", "drop", "other", "500", "", "502", "504"] * 6
     with FaultProxy(world_server, faults) as proxy:
@@ -289,7 +253,7 @@ def test_a_full_disk_leaves_nothing_behind(
         write(writer, table, *more)
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    monkeypatch.setattr(shards, "CASES_PER_GROUP", 2)
+    monkeypatch.setattr(tables, "CASES_PER_GROUP", 2)
     code = main(["build", "--source", str(world), "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"),
                  "--per-gender", "5", "--number", *(f"{id}=2" for id in RELATIONS)])  # fmt: skip
     assert code == 1
@@ -298,34 +262,6 @@ def test_a_full_disk_leaves_nothing_behind(
     assert "No space left on device" in message
     assert "Free some space" in message
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
-
-
-@pytest.mark.slow
-def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
-    built = contents(tmp_path / "out")
-    assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
-    check_embedded(tmp_path / "out", sorted(built))
-    assert "gender (P21)" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_card_says_the_source_and_the_rules_that_were_followed(edits_file: Path, tmp_path: Path) -> None:
-    def card(name: str, *words: str) -> str:
-        few = ["P21=2", "P101=2", "P27=2", "P19=2", "P103=2"]
-        command = ["build", "--source", "sample", "--number", *few, "--out", str(tmp_path / name), *words]
-        assert main(command) == 0
-        return " ".join((tmp_path / name / "README.md").read_text(encoding="utf-8").split())
-
-    papers, usual = card("papers", "--paper"), card("usual", "--edits", str(edits_file))
-    for text in (papers, usual):
-        assert "Facts are what `sample` recorded" in text
-        assert "byte by byte" not in text, "other numbers of edits make another folder"
-    assert "200 men and 200 women, who hold the new target" in papers
-    assert "Holders of the old target are not asked about. People who hold both are kept. -" in papers
-    assert "200 women, and as many people of other genders, who hold" in usual
-    assert "Up to 200 of each who hold the old target. People who hold both are left out. -" in usual
-    assert "are not drawn: files give them" not in papers
 
 
 def test_the_card_says_whose_edits_are_given_and_the_language(world: Path, edits_file: Path, tmp_path: Path) -> None:
@@ -360,8 +296,8 @@ def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Captur
 def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from datasets import load_dataset
 
-    monkeypatch.setattr(shards, "CASES_PER_SHARD", 12)
-    monkeypatch.setattr(shards, "CASES_PER_GROUP", 5)
+    monkeypatch.setattr(tables, "CASES_PER_SHARD", 12)
+    monkeypatch.setattr(tables, "CASES_PER_GROUP", 5)
     out = make(tmp_path / "out", StoreSource(world))
     files = sorted((out / "data" / "cross_subject").glob("*.parquet"))
     assert [file.name for file in files] == [f"test-0000{number}-of-00003.parquet" for number in range(3)]

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.build import couples_of
-from seesaw_cf.builder_scripts.coupled import Coupled, RecordedClaims, couple
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.edits import read_seeds
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.tables import prompt, prompt_properties
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
-from seesaw_cf.records import groups
-from seesaw_cf.records.load import load_cases, portability
+from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
 
@@ -59,13 +58,16 @@ ZSRE = {
 }  # fmt: skip
 
 
+Run = Callable[..., tuple[list[CoupledRow], dict[str, int]]]
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., tuple[list[Coupled], dict[str, int]]]:
-    def go(*records: object, world: str = WORLD) -> tuple[list[Coupled], dict[str, int]]:
+def run(tmp_path: Path) -> Run:
+    def go(*records: object, world: str = WORLD) -> tuple[list[CoupledRow], dict[str, int]]:
         (tmp_path / "world.ttl").write_text(world, encoding="utf-8")
         source = StoreSource(tmp_path / "world.ttl")
         facts = Facts(source, BuildOptions())
-        found, skipped = couple(facts, RecordedClaims(source, facts), cases(tmp_path, *records))
+        found, skipped = couple(facts, RecordedClaims(facts), cases(tmp_path, *records))
         return found, dict(skipped)
 
     return go
@@ -76,70 +78,62 @@ def cases(folder: Path, *records: object) -> list[Case]:
     return read_seeds([folder / "records.json"])
 
 
-def test_the_papers_example(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
+def truths(row: CoupledRow, side: str) -> dict[str, list[str]]:
+    return {fact["property_id"]: [value["id"] for value in fact["values"]] for fact in row[side]["ground_truth"]}
+
+
+def coupled(row: CoupledRow, side: str) -> dict[str, str]:
+    return {fact["property_id"]: fact["coupled"] for fact in row[side]["ground_truth"] if fact["coupled"]}
+
+
+def test_the_papers_example(run: Run) -> None:
     ((row,), skipped) = run(COUNTERFACT)
     assert skipped == {}
-    assert row.edit.subject.id == "Q243", "of two towers of that name the one in Paris"
-    assert row.edit.namesakes == 2
-    assert (row.related.entity.id, row.related.entity.label) == ("Q2", "Champ de Mars")
+    assert row["subject_entity"]["entity"]["id"] == "Q243", "of two towers of that name the one in Paris"
+    assert row["namesakes"] == 2
+    assert row["related_entity"]["entity"] == {"id": "Q2", "str": "Champ de Mars"}
     # Links to the tower: location and has part; to Paris: city. France has one each. 2 * 1 pairs against 1 * 1.
-    assert row.links == 2
-    assert row.shared == 2, "city Paris and country France"
-    assert row.subject.truths == {"P131": ["Q90"], "P17": ["Q142"], "P276": ["Q2"], "P84": ["Q6"]}
-    assert row.subject.coupled == {"P131": "target", "P17": "shared", "P276": "other"}
-    assert row.related.coupled == {"P131": "target", "P17": "shared", "P527": "other"}
-
-
-def test_excluded_properties_go_by_identifier(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
-    ((row,), _) = run(COUNTERFACT)
-    assert {"P31", "P1889"} <= set(groups.table("excluded_properties"))
-    assert not {"P31", "P1889"} & set(row.subject.truths)
-    renamed = WORLD.replace('"architect"@en', '"operating list"@en')
-    ((row,), _) = run(COUNTERFACT, world=renamed)
-    assert "P84" in row.subject.truths, "words in a label exclude nothing"
-
-
-def test_values_that_are_no_entities_are_left_out(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
-    """Wikidata gives addresses of mailboxes (P968) as IRIs too."""
-    mail = "wd:Q243 wdt:P968 <mailto:tower@example.org> ."
-    ((row,), _) = run(COUNTERFACT, world=f'{WORLD}{mail} wd:P968 rdfs:label "email address"@en .')
-    ((plain,), _) = run(COUNTERFACT)
-    assert row.subject.truths == plain.subject.truths
-
-
-def test_prompts_name_coupled_properties_first_and_no_values(
-    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
-) -> None:
-    ((row,), _) = run(COUNTERFACT)
-    labels = {"P131": "city", "P17": "country", "P276": "location", "P84": "architect", "P527": "has part",
-              "P793": "significant event"}  # fmt: skip
-    own = [labels[name] for name in prompt_properties(row.subject, labels, whole=True)]
-    assert own == ["location", "city", "country", "architect"]
-    other = [labels[name] for name in prompt_properties(row.related, labels, whole=False)]
-    assert other == ["has part", "city", "country"]
-    assert prompt("essay", "Eiffel Tower", own) == (
+    assert row["links"] == 2
+    assert row["shared"] == 2, "city Paris and country France"
+    assert truths(row, "subject_entity") == {"P131": ["Q90"], "P17": ["Q142"], "P276": ["Q2"], "P84": ["Q6"]}
+    assert coupled(row, "subject_entity") == {"P131": "target", "P17": "shared", "P276": "other"}
+    assert coupled(row, "related_entity") == {"P131": "target", "P17": "shared", "P527": "other"}
+    assert row["subject_entity"]["essay"] == (
         "Write an essay about Eiffel Tower\nInclude the following information:"
         "\n- location\n- city\n- country\n- architect"
     )
-    assert prompt("article", "Champ de Mars", other[:1]) == (
-        "Write an article about Champ de Mars. You must work the following information into the article:\n- has part"
-    )
+    assert row["related_entity"]["properties"] == ["has part", "city", "country"]
+    # Words in a label exclude nothing; Wikidata gives addresses of mailboxes (P968) as IRIs too.
+    mail = 'wd:Q243 wdt:P968 <mailto:tower@example.org> . wd:P968 rdfs:label "email address"@en .'
+    ((other,), _) = run(COUNTERFACT, world=WORLD.replace('"architect"@en', '"operating list"@en') + mail)
+    assert truths(other, "subject_entity") == truths(row, "subject_entity")
 
 
-def test_zsre_makes_a_factual_and_a_counterfactual_edit(
-    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
-) -> None:
-    (rows, _) = run(ZSRE)
-    assert [row.edit.kind for row in rows] == ["factual", "counterfactual"]
-    assert [row.edit.case.request.target_new.label for row in rows] == ["Paris", "Rome"]
-    assert {row.edit.truth.id for row in rows} == {"Q90"}, "of two cities of that name the one the tower names"
-    assert {row.related.entity.id for row in rows} == {"Q2"}
-    (rows, _) = run(ZSRE | {"alt": "Paris"})
-    assert [row.edit.kind for row in rows] == ["factual"]
-    (rows, _) = run(ZSRE | {"pred": "Lyon"})
-    assert [row.edit.case.request.target_true.label for row in rows] == ["Lyon", "Paris"], "believed, and true"
-    (rows, _) = run(ZSRE | {"pred": "Paris"})
-    assert rows[0].edit.case.request.target_true.label == "", "a prediction that is right is no old answer"
+def test_entities_in_a_circle_and_ties_have_a_fixed_order(run: Run) -> None:
+    """Without the field, museum and France tie with one link each; the museum shares more with the tower."""
+    circle = "wd:Q243 wdt:P276 wd:Q243, wd:Q90 . wd:Q2 wdt:P276 wd:Q3 . wd:Q3 wdt:P276 wd:Q2 .\n"
+    ((row,), _) = run(COUNTERFACT, world=WORLD + circle)
+    assert row["related_entity"]["entity"]["id"] == "Q2", "nothing is coupled with itself"
+    assert truths(row, "subject_entity")["P276"] == ["Q2", "Q243", "Q90"]
+    without = WORLD.replace("wdt:P276 wd:Q2 ;", "").replace("wdt:P527 wd:Q243 ;", "")
+    assert {run(COUNTERFACT, world=without)[0][0]["related_entity"]["entity"]["id"] for _ in range(3)} == {"Q3"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, [("factual", "Paris", "Rome"), ("counterfactual", "Rome", "Paris")]),
+        ({"alt": "Paris"}, [("factual", "Paris", "Rome")]),
+        ({"pred": "Lyon"}, [("factual", "Paris", "Lyon"), ("counterfactual", "Rome", "Paris")]),
+        ({"pred": "Paris"}, [("factual", "Paris", ""), ("counterfactual", "Rome", "Paris")]),
+    ],
+)
+def test_zsre_makes_a_factual_and_a_counterfactual_edit(run: Run, change: Any, expected: list[tuple[str, ...]]) -> None:
+    """A prediction that is right is no old answer; of two cities of that name the truth is the one the tower names."""
+    rows, _ = run(ZSRE | change)
+    rewrites = [(row["kind"], row["requested_rewrite"]) for row in rows]
+    assert [(kind, edit["target_new"]["str"], edit["target_true"]["str"]) for kind, edit in rewrites] == expected
+    assert {(row["truth"]["id"], row["related_entity"]["entity"]["id"]) for row in rows} == {("Q90", "Q2")}
 
 
 @pytest.mark.parametrize(
@@ -156,56 +150,20 @@ def test_zsre_makes_a_factual_and_a_counterfactual_edit(
     ids=["easyedit", "flat", "of both"],
 )
 def test_what_follows_from_an_edit_stays_with_it(
-    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
-    record: dict[str, object],
-    factual: list[str],
-    counterfactual: list[str],
+    run: Run, record: dict[str, object], factual: list[str], counterfactual: list[str]
 ) -> None:
     """EasyEdit's answers follow from zsRE's `alt`, so that they say nothing about the factual edit."""
-    (rows, _) = run(ZSRE | record)
-    answers = {row.edit.kind: [answer for _, (answer,) in portability(row.edit.case)] for row in rows}
+    answers = {row["kind"]: [pair["ground_truth"] for pair in row["portability"]] for row in run(ZSRE | record)[0]}
     assert answers == {"factual": factual, "counterfactual": counterfactual}
 
 
-def test_what_has_no_couple_is_counted(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
-    rewrite = COUNTERFACT["requested_rewrite"]
-    assert isinstance(rewrite, dict)
+def test_what_has_no_couple_is_counted(run: Run) -> None:
+    rewrite: Any = COUNTERFACT["requested_rewrite"]
     unknown = COUNTERFACT | {"case_id": 5, "requested_rewrite": rewrite | {"subject": "No \\ Such"}}
     lonely = COUNTERFACT | {"case_id": 6, "requested_rewrite": rewrite | {"target_true": {"str": "Texas", "id": "Q99"}}}
     missing = ZSRE | {"answers": ["Atlantis"], "alt": ""}
     assert run(unknown, lonely)[1] == {"subject not found": 1, "no related entity": 1}
     assert run(missing)[1] == {"old target not found": 1}
-
-
-def test_entities_that_link_to_themselves_or_in_a_circle(
-    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
-) -> None:
-    """The tower is part of itself, and field and museum are parts of each other; nothing is coupled with itself."""
-    circle = "wd:Q243 wdt:P276 wd:Q243, wd:Q90 . wd:Q2 wdt:P276 wd:Q3 . wd:Q3 wdt:P276 wd:Q2 .\n"
-    ((row,), skipped) = run(COUNTERFACT, world=WORLD + circle)
-    assert (row.related.entity.id, skipped) == ("Q2", {})
-    assert row.subject.truths["P276"] == ["Q2", "Q243", "Q90"]
-
-
-def test_every_file_of_edits_has_its_digest(tmp_path: Path) -> None:
-    (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
-    files = [tmp_path / name / "records.json" for name in ("one", "two")]
-    for number, file in enumerate(files):
-        file.parent.mkdir()
-        file.write_text(json.dumps([COUNTERFACT | {"case_id": number}]), encoding="utf-8")
-    options = {"--source": "world.ttl", "--cache": "cache", "--out": "out"}
-    words = [word for name, file in options.items() for word in (name, str(tmp_path / file))]
-    assert main(["build", *words, "--coupled", *map(str, files), "--coupled-only"]) == 0
-    made = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))
-    assert [row["name"] for row in made["edit_files"]] == ["records.json", "records.json"]
-    assert len({row["sha256"] for row in made["edit_files"]}) == 2
-
-
-def test_ties_have_a_fixed_order(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
-    """Without the field, museum and France tie with one link each; the museum shares more with the tower."""
-    without = WORLD.replace("wdt:P276 wd:Q2 ;", "").replace("wdt:P527 wd:Q243 ;", "")
-    found = {run(COUNTERFACT, world=without)[0][0].related.entity.id for _ in range(3)}
-    assert found == {"Q3"}
 
 
 def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) -> None:
@@ -253,4 +211,4 @@ def test_nothing_coupled_at_all_is_an_error(tmp_path: Path) -> None:
     source = StoreSource(tmp_path / "world.ttl")
     facts = Facts(source, BuildOptions())
     with pytest.raises(RecordError, match=r"no coupled edits: of 1 records none has a related entity"):
-        couples_of(source, facts, cases(tmp_path, COUNTERFACT))
+        couples_of(facts, cases(tmp_path, COUNTERFACT))

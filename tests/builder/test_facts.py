@@ -6,26 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.embedded import curated, read_tsv, render
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.embedded import read_tsv, render
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sparql import entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 from tests.builder.embedded import small_tables
 
 PEOPLE, ENTITIES, LINKS = small_tables()
 TEXT = render(PEOPLE, ENTITIES, LINKS)
-
-
-def test_lines_are_sorted_and_stand_once() -> None:
-    assert TEXT.splitlines() == sorted(set(TEXT.splitlines()))
-
-
-def test_the_small_sample_is_a_part_of_the_whole() -> None:
-    for few, everything in zip((PEOPLE, ENTITIES, LINKS), curated(), strict=True):
-        rows = [tuple(row.values()) for row in everything]
-        assert {tuple(row.values()) for row in few} < set(rows)
-    assert len(PEOPLE) == 320
 
 
 def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
@@ -48,14 +36,6 @@ def test_every_fact_has_a_statement_with_a_reference(facts: Facts) -> None:
         line + "\n" for line in TEXT.splitlines() if "/prop/direct/P31>" not in line and "P17>" not in line
     )
     assert statements == people.count("<http://www.wikidata.org/prop/direct/P")
-
-
-def test_quotes_and_backslashes_survive(tmp_path: Path) -> None:
-    odd = 'O"Neil \\ "the\tgreat"'
-    row = PEOPLE[0] | {"name": odd}
-    file = tmp_path / "odd.nt"
-    file.write_text(render([row], ENTITIES), encoding="utf-8")
-    assert odd in StoreSource(file).select("labels", entities=[_id(row)], language="en")[0]["label"]
 
 
 def _id(row: dict[str, str]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,20 +11,18 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts import draws
+from seesaw_cf.builder_scripts import Asking, BuildOptions
+from seesaw_cf.builder_scripts import facts as facts_module
 from seesaw_cf.builder_scripts.dataset import build, choose_edits
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import FEMALE, Facts
+from seesaw_cf.builder_scripts.endpoint import EndpointSource
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
-from seesaw_cf.builder_scripts.sparql import SourceError, SourceTimeout
-from seesaw_cf.builder_scripts.tag_people import PeopleSource
-from seesaw_cf.cli import main
+from seesaw_cf.builder_scripts.sparql import FEMALE, SourceError, SourceTimeout
+from seesaw_cf.builder_scripts.tag import People, look_up
 from seesaw_cf.records.relations import RELATIONS
 
 from .conftest import serve
 from .fault_proxy import FaultProxy
-from .test_build import ABOUT
 
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 2), per_gender=5, true_per_gender=2, per_pair=2)
 # What makes a query long: everybody is sorted, everybody is looked through, statements are counted.
@@ -47,15 +43,18 @@ def ends(*patterns: re.Pattern[str]) -> Any:
 
 
 def limited(proxy: FaultProxy, cache: Path, **more: Any) -> CachedSource:
-    policy = RequestPolicy(timeout=10, silent_attempts=2, pause=0.001)
-    return CachedSource(EndpointSource(proxy.url, policy, sleep=lambda _: None), cache, **more)
+    return CachedSource(EndpointSource(proxy.url, Asking(timeout=10), sleep=lambda _: None), cache, **more)
+
+
+def recorded(source: Source, ids: list[str]) -> People:
+    return look_up(Facts(source, FEW), "source", ids)
 
 
 def make(out: Path, source: Source) -> tuple[dict[str, bytes], dict[str, Counter[str]]]:
     """The files of a build but its card, and which ways were taken."""
     facts = Facts(source, FEW)
-    build(out, facts, choose_edits(facts), ABOUT)
-    return {path.name: path.read_bytes() for path in out.rglob("*.parquet")}, facts.draws.ways
+    build(out, facts, choose_edits(facts))
+    return {path.name: path.read_bytes() for path in out.rglob("*.parquet")}, facts.ways
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_slices_give_the_same_people_and_nobody_is_asked_to_sort_all(
     whole: dict[str, bytes], world_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more statements than an endpoint sorts in time, no query that it would end is even asked."""
-    monkeypatch.setattr(draws, "WHOLE", 20)
+    monkeypatch.setattr(facts_module, "WHOLE", 20)
     with FaultProxy(world_server) as proxy:
         files, ways = make(tmp_path / "out", limited(proxy, tmp_path / "cache"))
     assert files == whole
@@ -115,7 +114,7 @@ def test_ranges_that_get_too_wide_get_narrow_again(
 ) -> None:
     """The number of people of the endpoint is unknown, and what it can do is found out."""
     expected = Facts(StoreSource(world), FEW).holders(*women)
-    monkeypatch.setattr(draws, "SLICES", 400)
+    monkeypatch.setattr(facts_module, "SLICES", 400)
 
     def wide(query: str) -> str:
         ends = re.search(r'>= "(\w+)" && \?hash < "(\w+)"', query)
@@ -127,13 +126,13 @@ def test_ranges_that_get_too_wide_get_narrow_again(
     with FaultProxy(world_server, ends=wide) as proxy:
         facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
         assert facts.holders(*women) == expected
-        assert facts.draws.ways["P27"] == {"slices": 1}
-        monkeypatch.setattr(draws, "SLICES", 20)
+        assert facts.ways["P27"] == {"slices": 1}
+        monkeypatch.setattr(facts_module, "SLICES", 20)
         facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
         some = facts.holders(*women)
         assert 0 < len(some) < len(expected)
         assert some == expected[: len(some)], "the beginning of the same order"
-        assert facts.draws.ways["P27"] == {"slices": 1}
+        assert facts.ways["P27"] == {"slices": 1}
 
 
 def test_an_endpoint_that_finishes_no_form_is_named(world_server: str, tmp_path: Path) -> None:
@@ -152,15 +151,14 @@ def test_a_reply_that_is_not_whole_is_asked_again_about_fewer(
 ) -> None:
     """Never taken as whole, never kept: the answer is that of a server without the limit."""
     ids = [person.id for person in Facts(StoreSource(world), FEW).everyone()][:150]
-    expected = PeopleSource("whole", StoreSource(world)).people(ids)
+    expected = recorded(StoreSource(world), ids).persons
     with FaultProxy(world_server, ends=lambda query: f"part:{most} {how}") as proxy:
         source = limited(proxy, tmp_path)
-        found = PeopleSource("part", source).people(ids)
-    strip = {id: record.person for id, record in expected.items()}
-    assert {id: record.person for id, record in found.items()} == strip
+        found = recorded(source, ids)
+    assert found.persons == expected
     kept = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.rglob("*.json")]
     assert sum(one.get("timed_out", False) for one in kept) == len(kept) - len(list(tmp_path.rglob("*.gz"))) > 0
-    assert PeopleSource("part", limited(proxy, tmp_path, offline=True)).people(ids) == found
+    assert recorded(limited(proxy, tmp_path, offline=True), ids) == found
 
 
 @pytest.mark.parametrize("how", ["206", "state", "most", "cut"])
@@ -170,57 +168,27 @@ def test_a_part_about_one_person_is_an_error(world: Path, world_server: str, tmp
         FaultProxy(world_server, ends=lambda query: f"part:1 {how}") as proxy,
         pytest.raises(SourceError, match=r"did not finish any form .* the last was about one"),
     ):
-        PeopleSource("part", limited(proxy, tmp_path)).people(ids)
+        recorded(limited(proxy, tmp_path), ids)
     assert not list(tmp_path.rglob("*.gz"))
 
 
 @pytest.mark.parametrize("fault", ["429 said", "500 said", "503 said", "408", "504", "broken", "hang:1.5"])
 def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, tmp_path: Path, fault: str) -> None:
     """QLever says it with a 429, others with a 5xx, Wikidata's also in the middle of a reply."""
-    policy = RequestPolicy(timeout=1, pause=0.001, knock=1)
     with FaultProxy(world_server, ends=lambda query: fault if LOOKS.search(query) else "") as proxy:
-        source = EndpointSource(proxy.url, policy, sleep=lambda _: None)
+        source = EndpointSource(proxy.url, Asking(timeout=1), sleep=lambda _: None)
         place: dict[str, Any] = {"property": "P27", "held": ["Q30"]}
         assert source.try_select("slice", first="0000", last="g", seed=0, **place) is None
         assert source.try_select("size", **place)
         assert len([query for query in proxy.queries if b"SHA256" in query]) == 1
 
 
-def test_an_endpoint_that_is_only_busy_did_not_time_out(world_server: str) -> None:
-    policy = RequestPolicy(attempts=3, pause=0.001)
-    with FaultProxy(world_server, ["429"] * 3) as proxy, pytest.raises(SourceError, match="no answer in 3 tries"):
-        EndpointSource(proxy.url, policy, sleep=lambda _: None).try_select("size", property="P27", held=[])
-
-
-@pytest.mark.slow
-def test_a_silent_endpoint_is_named_before_anything_long_is_asked(tmp_path: Path, capsys: Any) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
-        started = time.monotonic()
-        words = ["--timeout", "1.2", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "out")]
-        assert main(["build", "--source", url, *words]) == 1
-    assert time.monotonic() - started < 5
-    assert f"{url} is silent: in 1.2 s nothing came to a query that needs no search" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == []
-
-
 @pytest.mark.slow
 def test_an_endpoint_that_falls_silent_is_named_once_it_does(world_server: str) -> None:
-    policy = RequestPolicy(timeout=1, pause=0.001, knock=1)
     with FaultProxy(world_server) as proxy:
-        source = EndpointSource(proxy.url, policy, sleep=lambda _: None)
+        source = EndpointSource(proxy.url, Asking(timeout=1), sleep=lambda _: None)
         source.select("size", property="P27", held=[])
         proxy.ends = lambda query: "hang:1.5"
         with pytest.raises(SourceError, match="is silent: in 1 s nothing came"):
             source.try_select("size", property="P27", held=[])
         assert (len(proxy.queries), len(proxy.knocks)) == (2, 2)
-
-
-@pytest.mark.slow
-def test_the_command_says_which_way_was_taken(world_server: str, tmp_path: Path) -> None:
-    words = ["--number", *(f"{id}=2" for id in RELATIONS), "--per-gender", "5", "--cache", str(tmp_path / "cache")]
-    with FaultProxy(world_server, ends=ends(SORTS)) as proxy:
-        assert main(["build", "--source", proxy.url, *words, "--out", str(tmp_path / "out")]) == 0
-    drawn = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))["drawn"]
-    assert set(drawn) == set(RELATIONS)
-    assert all(set(ways) == {"slices"} for ways in drawn.values())

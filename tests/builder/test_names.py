@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.cases import attribute_prompt, cross_subject, edit_case
-from seesaw_cf.builder_scripts.coupled import RecordedClaims
+from seesaw_cf.builder_scripts.cases import attribute_prompt, edit_case
 from seesaw_cf.builder_scripts.edits import Edit, attribute_set, generate
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import entity_iri, query
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, entity_iri, query
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import cases_to_table, groups, table_to_cases
 from seesaw_cf.records.relations import templates
@@ -60,23 +55,6 @@ def test_names_reach_prompts_cases_and_tables_unchanged(crowd: Facts) -> None:
         assert table_to_cases(cases_to_table([case])) == [case]
 
 
-@pytest.mark.slow
-@settings(max_examples=25, deadline=None)
-@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))
-def test_a_looked_up_name_is_found_or_is_not_asked_for(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    """The only answer that a name may have is its own; what could end the literal is never sent."""
-    file = tmp_path_factory.mktemp("store") / "names.nt"
-    escaped = "".join(f"\\U{ord(c):08X}" for c in name)
-    lines = [(entity_iri("Q7"), LABEL, f'"{escaped}"@en'), (entity_iri("Q8"), LABEL, '"somebody else"@en'),
-             *((entity_iri(id), entity_iri("P31"), f"<{entity_iri('Q5')}>") for id in ("Q7", "Q8"))]  # fmt: skip
-    file.write_text("".join(f"<{s}> <{p}> {o} .\n" for s, p, o in lines), encoding="utf-8")
-    source = StoreSource(file)
-    facts = Facts(source, BuildOptions())
-    sendable = name.isprintable() and bool(name.strip()) and "\\" not in name
-    expected = {name: ["Q7"] if sendable else []}
-    assert facts.named([name]) == RecordedClaims(source, facts).named([name]) == expected
-
-
 @pytest.mark.parametrize("bad", ["no tag", "@en", " @en", "a\\u0022@en", "two\nlines@en", "\u200f@en", "x@EN", 5])
 def test_what_is_no_name_never_enters_a_query(bad: object) -> None:
     with pytest.raises(RecordError, match="query parameter 'names': got "):
@@ -114,20 +92,6 @@ def test_a_merged_item_is_a_redirect_without_a_name_and_the_target_counts_once(s
     assert [person.id for person in facts.everyone()] == ["Q1"]
 
 
-def test_edits_of_gender_need_names_of_the_genders(small: Callable[..., Facts]) -> None:
-    """In a language in which the source does not name them there is nothing to edit to, and no error in the middle."""
-    people = "".join(
-        f'wd:Q{n} wdt:P31 wd:Q5 ; rdfs:label "Perso {n}"@fr ; wdt:P21 wd:{gender} ; wdt:P101 wd:Q413 .\n'
-        for n, gender in enumerate((MALE, FEMALE, MALE, FEMALE), start=1)
-    )
-    named = f'wd:{MALE} rdfs:label "masculin"@fr . wd:{FEMALE} rdfs:label "féminin"@fr .\n'
-    rules = {"language": "fr", "edits": {"P21": 2}, "grouped_gender": False, "min_holders": 0}
-    assert generate(small(people, **rules), "P21") == []
-    facts = small(people + named, **rules)
-    cases = list(cross_subject(facts, generate(facts, "P21")))
-    assert sorted(case.request.target_new.label for case in cases) == ["féminin", "masculin"]
-
-
 @pytest.mark.parametrize(
     ("dates", "living"),
     [
@@ -148,16 +112,6 @@ def test_who_lives_by_dates_at_the_edges(
     rows = "".join(f'; wdt:{name} "{date}T00:00:00Z"^^xsd:dateTime ' for name, date in dates)
     (person,) = small(human("Q1", "Ann", rows)).people(["Q1"])
     assert person.living is living
-
-
-def test_of_ranks_only_the_direct_values_count(small: Callable[..., Facts]) -> None:
-    """Wikidata's direct triples are the best rank: a preferred statement hides the normal ones."""
-    statements = "".join(
-        f"wd:Q1 p:P27 wd:S{n} . wd:S{n} ps:P27 wd:{value} ; wikibase:rank wikibase:{rank}Rank .\n"
-        for n, (value, rank) in enumerate([("Q30", "Preferred"), ("Q183", "Normal"), ("Q142", "Deprecated")])
-    )
-    (person,) = small(human("Q1", "Ann", "; wdt:P27 wd:Q30 ") + statements).people(["Q1"])
-    assert person.holds("P27") == ("Q30",)
 
 
 def test_values_are_sorted_without_repeats_and_unknown_ones_leave_no_trace(small: Callable[..., Facts]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from seesaw_cf.builder_scripts.cases import cross_subject
 from seesaw_cf.builder_scripts.coupled import RecordedClaims
-from seesaw_cf.builder_scripts.edits import Edit
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, MARGIN, Facts
+from seesaw_cf.builder_scripts.facts import MARGIN, Facts
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE
 
 PERSON = """
 wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:Q6581072 ; wdt:P27 wd:Q30, wd:Q183 ; wdt:P172 wd:Q49085, wd:Q7325 ;
@@ -42,33 +41,7 @@ def test_unknown_values_of_the_query_service_are_no_other_gender(small: Callable
     assert (person.gender, person.holds("P27")) == ((), ("Q17",))
     assert facts.holders("P27", "Q17", "") == []
     assert facts.common("P27") == ["Q17"]
-    assert RecordedClaims(facts._source, facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
-
-
-def test_deprecated_statements_are_not_read(small: Callable[..., Facts]) -> None:
-    deprecated = "wd:Q1 p:P27 wd:S1 . wd:S1 ps:P27 wd:Q142 ; wikibase:rank wikibase:DeprecatedRank .\n"
-    (person,) = small(PERSON + deprecated).people(["Q1"])
-    assert "Q142" not in person.holds("P27")
-
-
-def test_a_statement_that_there_is_no_value_is_no_value(small: Callable[..., Facts]) -> None:
-    """Wikidata says "none" by a class of the entity (rdf:type wdno:P101) and has no direct triple."""
-    none = "wd:Q1 a <http://www.wikidata.org/prop/novalue/P103> ; p:P103 wd:S2 . wd:S2 a wikibase:BestRank .\n"
-    (person,) = small(PERSON + none).people(["Q1"])
-    assert person.holds("P103") == ()
-    assert set(person.values) == {"P21", "P27", "P172"}
-
-
-def test_somebody_with_two_genders_keeps_both_and_is_asked_about_once(small: Callable[..., Facts]) -> None:
-    both = "wdt:P31 wd:Q5 ; wdt:P21 wd:Q6581072, wd:Q48270 ; wdt:P27 wd:Q17 ; rdfs:label 'Kim Example'@en .\n"
-    facts = small(f"wd:Q1 {both}" + _crowd(3, MALE) + "wd:Q17 rdfs:label 'Japan'@en . wd:Q30 rdfs:label 'USA'@en .\n")
-    (person,) = facts.people(["Q1"])
-    assert person.gender == ("non-binary people", "women")
-    (subject,) = facts.people(["Q1000"])
-    (case,) = cross_subject(facts, [Edit(subject, "P27", "Q30", "Q17")])
-    rows = [row for row in case.attribute_prompts if row.subject.id == "Q1"]
-    assert [(row.gender, row.template_id) for row in rows] == [(("non-binary people", "women"), "P27-cloze-01")]
-    assert case.extra["holders"]["target_new"] == 3, "the edited person is not asked about"
+    assert RecordedClaims(facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
 
 
 def test_people_without_a_name_or_with_a_disambiguator_are_not_drawn(small: Callable[..., Facts]) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks import sample_checks as checks
 from seesaw_cf.builder_scripts.embedded import COLUMNS, FOLDER, origins, read_tsv
-from seesaw_cf.errors import StorageError
 from seesaw_cf.records.groups import RACES, REGIONS
 from tests.builder.embedded import AREAS
 
@@ -143,8 +142,3 @@ GLOSSES = {
     "Anna_A": "Russian poet (born in Ukraine) who said that she writes (1901-1950)",
     "Two_People": "English painter",
 }
-
-
-def test_a_missing_wordnet_is_named_with_its_package(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"Install Debian's wordnet-base"):
-        checks.read_glosses(tmp_path / "data.noun")

@@ -140,7 +140,6 @@ def test_refusals_say_what_to_do(hub: Hub, tmp_path: Path) -> None:
         assert code == 1
         assert message in text
     assert ("dataset", "org/seesaw_cf") not in hub.repos
-    assert "expected ORG/NAME" in push(hub, path, "no slash")[1]
     assert "no README.md of a built dataset" in push(hub, tmp_path)[1]
     call(hub, FOREIGN)
     assert "exists and holds something else (mine.txt)" in push(hub, path)[1]

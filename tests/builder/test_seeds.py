@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.cases import cross_subject
-from seesaw_cf.builder_scripts.jobs import BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import asked_relation, read_seeds, seed_edits
+from seesaw_cf.builder_scripts.edits import asked_relation, read_seeds, seed_edits
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, EditRequest, Entity
 
@@ -35,15 +35,6 @@ def test_records_that_make_no_edit_are_counted(world: Path, tmp_path: Path) -> N
     edits, skipped = seed_edits(Facts(StoreSource(world), FEW), read_seeds([file]))
     assert edits == []
     assert skipped == {"no human of that name": 2, "relation P413": 1}
-
-
-def test_a_target_without_identifier_is_counted(small: Callable[..., Facts], tmp_path: Path) -> None:
-    bad = record(1, "Ann", "P103", ENGLISH, FRENCH, "The mother tongue of {} is")
-    del bad["requested_rewrite"]["target_new"]["id"]
-    file = tmp_path / "bad.json"
-    file.write_text(json.dumps([bad]), encoding="utf-8")
-    _, skipped = seed_edits(small(""), read_seeds([file]))
-    assert skipped == {"no id of target_new": 1}
 
 
 def zsre(subject: str, question: str, answer: str, alt: str, **more: str) -> dict[str, Any]:
@@ -119,11 +110,3 @@ def test_two_files_with_the_same_number_are_refused(edits_file: Path, tmp_path: 
     copy.write_bytes(edits_file.read_bytes())
     with pytest.raises(RecordError, match=r"copy\.json: case_id 7 is in another edits file too"):
         read_seeds([edits_file, copy])
-
-
-def test_a_file_that_is_no_edits_file(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="Check the path"):
-        read_seeds([tmp_path / "none.json"])
-    (tmp_path / "half.json").write_text('[{"case_id": 1,')
-    with pytest.raises(RecordError, match=r"half\.json"):
-        read_seeds([tmp_path / "half.json"])

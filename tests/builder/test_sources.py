@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import OWN, QUERIES, Parameter, entity_id, entity_iri, query
-from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.builder_scripts.sparql import QUERIES, Parameter, query
+from seesaw_cf.errors import RecordError, StorageError
 
 HOLDERS: dict[str, Parameter] = {
     "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
 }  # fmt: skip
-
-
-def test_identifiers_become_iris_and_back() -> None:
-    assert entity_iri("Q42") == "http://www.wikidata.org/entity/Q42"
-    assert entity_iri("P27") == "http://www.wikidata.org/prop/direct/P27"
-    assert entity_iri(OWN + "someone") == OWN + "someone"
-    for id in ("Q42", "P27", OWN + "someone"):
-        assert entity_id(entity_iri(id)) == id
-    assert entity_id("http://www.wikidata.org/entity/statement/1") == "http://www.wikidata.org/entity/statement/1"
 
 
 @pytest.mark.parametrize(
@@ -54,24 +44,16 @@ def test_an_accepted_identifier_cannot_leave_its_brackets(text: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"language": 'en") } #'}, "expected a language tag such as 'en'"),
-        ({"language": "EN"}, "expected a language tag"),
-        ({"seed": "0"}, "query parameter 'seed': got '0', expected a whole number"),
-        ({"limit": True}, "query parameter 'limit': got True, expected a whole number"),
-        ({"value": 30}, "query parameter 'value': got 30, expected one or more identifiers"),
-        ({"extra": "Q1"}, "expected exactly"),
+        ({"language": 'en") } #'}, "query parameter 'language': got "),
+        ({"language": "EN"}, "query parameter 'language': got 'EN'"),
+        ({"seed": "0 1"}, "query parameter 'seed': got '0 1'"),
+        ({"limit": True}, "query parameter 'limit': got True"),
+        ({"value": 30}, "'30' is not an identifier"),
     ],
 )
 def test_other_parameters_are_checked_too(change: dict[str, Parameter], message: str) -> None:
     with pytest.raises(RecordError, match=re.escape(message)):
         query("holders", HOLDERS | change)
-
-
-def test_unknown_query_and_missing_parameter() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown query 'holder'\. Did you mean 'holders'"):
-        query("holder", {})
-    with pytest.raises(RecordError, match=r"query 'labels': got parameters \[\], expected exactly \['entities', 'lang"):
-        query("labels", {})
 
 
 @pytest.mark.parametrize("file", sorted(QUERIES.glob("*.rq")), ids=lambda file: file.stem)
@@ -101,23 +83,6 @@ def test_the_store_answers_in_the_querys_order(store: StoreSource) -> None:
         store.select("holders", **HOLDERS | {"value": "Q30 Q31"})
 
 
-def test_labels_prefer_the_language_asked(tmp_path: Path) -> None:
-    file = tmp_path / "labels.nt"
-    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
-    file.write_text(
-        "".join(
-            f'<http://www.wikidata.org/entity/{id}> {label} "{text}"@{tag} .\n'
-            for id, text, tag in (("Q1", "Москва", "ru"), ("Q1", "Moscow", "en"), ("Q2", "Ada", "mul"))
-        ),
-        encoding="utf-8",
-    )
-    rows = StoreSource(file).select("labels", entities=["Q1", "Q2"], language="en")
-    assert [(entity_id(row["entity"]), row["label"], row["language"]) for row in rows] == [
-        ("Q1", "Moscow", "en"),
-        ("Q2", "Ada", "mul"),
-    ]
-
-
 def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     broken = tmp_path / "broken.nt"
     broken.write_text("<http://x.org/a> <http://x.org/b> .\n", encoding="utf-8")
@@ -139,17 +104,3 @@ def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSou
     del disk
     opened = StoreSource(tmp_path / "db")
     assert opened.select("holders", **HOLDERS) == store.select("holders", **HOLDERS)
-
-
-def test_the_package_imports_without_the_store(tmp_path: Path) -> None:
-    """The extra is asked for only where the store is made."""
-    import sys
-
-    code = (
-        "import sys; sys.modules['pyoxigraph'] = None\n"
-        "from seesaw_cf.builder_scripts.sources import StoreSource\n"
-        "try: StoreSource('a.nt')\n"
-        "except Exception as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert "pip install 'seesaw_cf[build]'" in done.stdout

@@ -13,9 +13,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.tag_people import BY_NAME, NAMESAKES, TAGS, paper_candidates
+from seesaw_cf.builder_scripts.sparql import TAGS
+from seesaw_cf.builder_scripts.tag import BY_NAME, NAMESAKES, paper_candidates
 from seesaw_cf.cli import main
 from seesaw_cf.records import groups, load_cases, read_cases, write_config
 from seesaw_cf.records.arrow import cases_to_table
@@ -132,16 +133,8 @@ def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag
     assert data_notes(after) == []
 
 
-@pytest.mark.slow
-def test_a_key_in_the_address_of_a_source_is_in_no_file(pairs: Path, tag: Tag, tag_server: str) -> None:
-    code, out = tag(pairs, f"{tag_server}?key=secret")
-    assert code == 0
-    assert f"{tag_server}?***" in (out / "tags.json").read_text(encoding="utf-8")
-    assert not [file for file in out.rglob("*") if file.is_file() and b"secret" in file.read_bytes()]
-
-
 def _options() -> Any:
-    from seesaw_cf.builder_scripts.jobs import BuildOptions
+    from seesaw_cf.builder_scripts import BuildOptions
 
     return BuildOptions()
 
@@ -187,22 +180,6 @@ def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, 
     for shown in (capsys.readouterr().out, (out / "README.md").read_text(encoding="utf-8")):
         assert "people world.ttl knows 449; nothing is recorded about 1" in " ".join(shown.split())
     assert "seesaw-cf audit --data" not in (out / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_every_fact_has_its_source_property_and_time(pairs: Path, tag: Tag, tag_server: str) -> None:
-    _, out = tag(pairs, tag_server)
-    facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
-    assert {row["source"] for row in facts} == {tag_server}
-    assert {row["property"] for row in facts} >= {"P21", "P172", "P569", "P570", "sitelinks", "P27", "P101"}
-    assert all(row["time"].startswith("20") and row["time"].endswith("+00:00") for row in facts)
-    tested = [row for row in facts if row["person"] in PEOPLE]
-    assert {row["property"] for row in tested} == {"P21", "P31", "P172", "P569", "P570", "sitelinks"}, (
-        "no more is asked"
-    )
-    tags = {row["person"]: groups.gender_tags([row["value"]]) for row in facts if row["property"] == "P21"}
-    for case in load_cases(str(out), "P27_P101"):
-        assert all(row.gender == tags.get(str(row.subject.id), ()) for row in case.attribute_prompts)
 
 
 @pytest.mark.slow
@@ -303,25 +280,6 @@ def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag) -> Non
         if new.gold:
             assert new.effect_prompts == old.effect_prompts
             assert set(new.candidates) == names
-
-
-def test_tagging_again_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path, tmp_path: Path) -> None:
-    _, once = tag(pairs, turtle, out="once")
-    more = tmp_path / "more.ttl"
-    more.write_text(f"{PREFIXES}wd:{PEOPLE[-1]} wdt:P21 wd:{MEN} . wd:{PEOPLE[0]} wdt:P172 wd:Q7325 .\n")
-    code, twice = tag(once, more, out="twice")
-    assert code == 0
-    old, new = (load_cases(str(folder), "P27_P101") for folder in (once, twice))
-    assert [case.gold for case in new] == [case.gold for case in old]
-    rows = {row.subject.id: row for case in old for row in case.attribute_prompts}
-    for case in new:
-        for row in case.attribute_prompts:
-            wanted = rows[row.subject.id]
-            assert set(wanted.race) <= set(row.race)
-            assert row.gender == (wanted.gender or ("men",))
-    assert numbers(twice)["pairs"] == {"had gold": 4}
-    with pytest.raises(LookupError):
-        load_cases(str(twice), "nothing")
 
 
 @pytest.mark.slow(60)

@@ -16,10 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from seesaw_cf.base.files import atomic_path
+from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.embedded import PROPERTIES
-from seesaw_cf.builder_scripts.people import FEMALE, MALE
-from seesaw_cf.builder_scripts.seeds import read_seeds
-from seesaw_cf.builder_scripts.sparql import WIKIDATA, entity_iri
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, WIKIDATA, entity_iri
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
 from seesaw_cf.types import Case

@@ -15,7 +15,6 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.cli.audit import ability
 from seesaw_cf.effects.leme_auto import rouge1
@@ -31,7 +30,6 @@ from seesaw_cf.texts.scores import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [
-    ("build", "SPARQLWrapper", lambda: EndpointSource("http://localhost:9", RequestPolicy(attempts=1)).ask("ASK {}")),
     ("build", "pyoxigraph", lambda: StoreSource("a.nt")),
     ("longform", "sklearn", lambda: label_scores([0], [0], [0], ("a",))),
     ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),

@@ -74,24 +74,10 @@ def test_shards_hold_all_rows_in_order(tmp_path: Path) -> None:
     assert "num_examples: 25" in write_card(tmp_path, {"n": "Numbers."})
 
 
-def test_leftover_shards_of_an_earlier_build_are_refused(tmp_path: Path) -> None:
-    table = pa.table({"n": range(25)})
-    write_config(tmp_path, "n", {"train": table}, rows_per_shard=10)
-    write_config(tmp_path, "n", {"train": table}, rows_per_shard=100)
-    with pytest.raises(RecordError, match=r"split 'train' has the shards .*Remove what an earlier build left"):
-        write_card(tmp_path, {"n": "Numbers."})
-
-
 def test_other_misuse_is_explained(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"config '\.\./up': expected ASCII letters.*use 'up'"):
         write_config(tmp_path, "../up", {"test": pa.table({"n": [1]})})
     with pytest.raises(RecordError, match="config 'n', split 'test': no rows"):
         write_config(tmp_path, "n", {"test": pa.table({"n": []})})
     with pytest.raises(RecordError, match="config 'n': no Parquet files in"):
-        write_card(tmp_path, {"n": ""})
-    write_config(tmp_path, "n", {"a": pa.table({"n": [1]}), "b": pa.table({"m": [1]})})
-    with pytest.raises(RecordError, match=r"config 'n': b-00000-of-00001\.parquet has other columns"):
-        write_card(tmp_path, {"n": ""})
-    (tmp_path / "data" / "n" / "copy.parquet").touch()
-    with pytest.raises(RecordError, match=r"copy\.parquet: expected a name such as test-00000-of-00001\.parquet"):
         write_card(tmp_path, {"n": ""})

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.base.types import ClozeScore
-from seesaw_cf.builder_scripts.tag_people import subject_id
+from seesaw_cf.builder_scripts.tag import subject_id
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import import_files, load_cases, parse_record, read_cases
