@@ -66,24 +66,23 @@ class Source(Protocol):
         """Return when the kept reply to a query came, as ISO 8601 in UTC; "" when none is kept."""
         return ""
 
-    def select(self, name: str, *, patient: bool = True, **parameters: Parameter) -> list[Binding]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Run `queries/<name>.rq`; see `ask`.
 
         Args:
             name: File name without ".rq".
-            patient: See `ask`.
             **parameters: What its places are filled with; see `query`.
 
         Returns:
             One dict per solution, in the query's order: variable -> IRI or the text of a literal. Unbound variables
             are left out; blank nodes and `GENID` IRIs (values known to exist but not what they are) start with "_:".
         """
-        return rows(self.ask(query(name, parameters), patient=patient))
+        return rows(self.ask(query(name, parameters)))
 
     def try_select(self, name: str, **parameters: Parameter) -> list[Binding] | None:
         """Run `queries/<name>.rq` as `select` does; return None when the source does not finish it in time."""
         try:
-            return self.select(name, patient=False, **parameters)
+            return rows(self.ask(query(name, parameters), patient=False))
         except SourceTimeout:
             return None
 
