@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,10 @@ from transformers import (
 from seesaw_cf.base.errors import StorageError, UnknownNameError
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.text import read_json
-from seesaw_cf.effects.instruments import DEFAULT, Shown
 from seesaw_cf.effects.texts import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.claims import ClaimPair, Judgement
-from seesaw_cf.texts.judge import Answer, Instrument
-from seesaw_cf.texts.lexical import Lexical
-from seesaw_cf.texts.survey import TITLES, SurveyQuestion
+from seesaw_cf.texts.claims import Classifier, Judgement, Lexical
+from seesaw_cf.texts.judge import Answer, Instrument, Rater, TextQuestion
 
 Pair = tuple[str, str]
 """Two texts for an encoder; of a claim its passage and itself."""
@@ -127,28 +124,7 @@ def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = Non
     return [places[label] for label in LABELS]
 
 
-def with_evidence(pairs: Sequence[Pair], chances: Floats, alone: Callable[[Sequence[Pair]], Floats]) -> list[Judgement]:
-    """Return the likeliest label of each pair, with the sentences that carry it when read alone.
-
-    Args:
-        pairs: (premise, claim).
-        chances: (n, 3) probabilities of `LABELS`.
-        alone: (sentence, claim) pairs -> their probabilities.
-    """
-    labels = [LABELS[place] for place in chances.argmax(axis=1)]
-    parts = [sentences(premise) if label != "neutral" else [] for (premise, _), label in zip(pairs, labels)]
-    questions = list(dict.fromkeys((row, claim) for rows, (_, claim) in zip(parts, pairs) for row in rows))
-    by_question = dict(zip(questions, alone(questions) if questions else ()))
-    judgements = []
-    for (_, claim), label, row, rows in zip(pairs, labels, chances.tolist(), parts, strict=True):
-        carried = [float(by_question[part, claim][LABELS.index(label)]) for part in rows]
-        least = min(0.5, max(carried, default=0.5))
-        evidence = tuple(part for part, p in zip(rows, carried) if p >= least)
-        judgements.append(Judgement(label, (row[0], row[1], row[2]), evidence))
-    return judgements
-
-
-class _Encoder:
+class _Encoder(Rater):
     """A sequence classifier that was trained here, or comes from elsewhere."""
 
     def __init__(self, source: str, device: str, prefix: str = "") -> None:
@@ -163,10 +139,8 @@ class _Encoder:
         self.learned = frozenset(read_json(file, list)) if file.exists() else frozenset()
 
 
-class EncoderClassifier(_Encoder):
+class EncoderClassifier(_Encoder, Classifier):
     """Classifier of claims with an encoder; the premise is cut where the encoder ends."""
-
-    kinds = ("claims",)
 
     def __init__(self, source: str, labels: Mapping[str, str] | None = None, device: str = "cpu") -> None:
         """Load it; see `load_classifier`."""
@@ -180,13 +154,18 @@ class EncoderClassifier(_Encoder):
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Return labels with probabilities; evidence: the sentences that carry the label when read alone."""
-        return with_evidence(pairs, self.probabilities(pairs), self.probabilities)
-
-    def answer(self, instrument: Instrument[Any], questions: Sequence[ClaimPair]) -> list[Answer]:
-        """Return one answer per claim; equal pairs are read once."""
-        pairs = list(dict.fromkeys((question.premise, question.claim) for question in questions))
-        judgements = dict(zip(pairs, self.classify(pairs), strict=True))
-        return [Answer(judgements[question.premise, question.claim]) for question in questions]
+        chances = self.probabilities(pairs)
+        labels = [LABELS[place] for place in chances.argmax(axis=1)]
+        parts = [sentences(premise) if label != "neutral" else [] for (premise, _), label in zip(pairs, labels)]
+        alone = list(dict.fromkeys((row, claim) for rows, (_, claim) in zip(parts, pairs) for row in rows))
+        by_question = dict(zip(alone, self.probabilities(alone) if alone else ()))
+        judgements = []
+        for (_, claim), label, row, rows in zip(pairs, labels, chances.tolist(), parts, strict=True):
+            carried = [float(by_question[part, claim][LABELS.index(label)]) for part in rows]
+            least = min(0.5, max(carried, default=0.5))
+            evidence = tuple(part for part, p in zip(rows, carried) if p >= least)
+            judgements.append(Judgement(label, tuple(row), evidence))
+        return judgements
 
 
 class EncoderRater(_Encoder):
@@ -202,15 +181,15 @@ class EncoderRater(_Encoder):
             raise StorageError(f"{source}: no rater. Expected a folder made by `seesaw-cf texts train`.")
 
     def predict(self, pairs: Sequence[Pair]) -> Floats:
-        """Return ratings of `rater_texts`, from 1 to 7, not rounded."""
+        """Return ratings of pairs of `seesaw_cf.texts.survey.rater_texts`, from 1 to 7, not rounded."""
         return from_output(pair_logits(self.model, self.tokenizer, pairs)[:, 0].double().numpy())
 
-    def answer(self, instrument: Instrument[Any], questions: Sequence[SurveyQuestion]) -> list[Answer]:
+    def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         """Return one answer per question; items that the rater was not trained on get a status."""
-        known = [question for question in questions if question.item.name in self.items]
-        ratings = iter(self.predict([rater_texts(question.item.name, question.shown) for question in known]).tolist())
+        known = [question.row["item"] in self.items for question in questions]
+        ratings = iter(self.predict([question.pair for question, own in zip(questions, known) if own]).tolist())
         unknown = Answer(status=f"the rater was trained on {', '.join(self.items)} only")
-        return [Answer(next(ratings)) if q.item.name in self.items else unknown for q in questions]
+        return [Answer({"rating": next(ratings)}) if own else unknown for own in known]
 
 
 def to_output(rating: float) -> float:
@@ -221,20 +200,6 @@ def to_output(rating: float) -> float:
 def from_output(outputs: Floats) -> Floats:
     """Return ratings from 1 to 7, not rounded."""
     return np.asarray(np.clip(_MIDDLE + _SPREAD * outputs, 1.0, 7.0))
-
-
-def rater_texts(item: str, sample: Shown) -> Pair:
-    """Return what an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
-
-    Args:
-        item: Its name.
-        sample: What it shows.
-    """
-    shown = {name: getattr(sample, name) for name in DEFAULT.items[item].fields}
-    lines = {name: value if isinstance(value, str) else "; ".join(value) for name, value in shown.items()}
-    passages = [f"{TITLES[name]}: {lines[name]}" for name in ("main", "related") if name in lines]
-    facts = [f"{TITLES[name]}: {lines[name]}." for name in TITLES if name in lines and name not in ("main", "related")]
-    return "\n".join(passages), " ".join([f"{DEFAULT.items[item].statement}.", *facts])
 
 
 @checked

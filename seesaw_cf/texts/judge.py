@@ -1,28 +1,69 @@
-"""A language model as judge: what it is asked, how a reply is read, the row that it becomes. Every call is kept."""
+"""Questions about texts, who answers them, and a language model as judge. Every call is kept."""
 
 from __future__ import annotations
 
-import abc
 import hashlib
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.instruments import DEFAULT, Instruments
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
-from seesaw_cf.texts.tables import CALLS, CallRow
+from seesaw_cf.texts.tables import CALLS
 
-Q = TypeVar("Q")
-Prompt = str | tuple[Message, ...]
+WORD = re.compile(r"\w+")
+# Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and
+# is no foreign language.
+_ENGLISH = frozenset(
+    WORD.findall("the and of to for with by his her that from which as it he she they this were has was is are")
+)
+_OTHER = frozenset(
+    WORD.findall(
+        "le les des du et est une dans pour qui que el los las y en un una por con es del der die das und ist nicht "
+        "mit von den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma "
+        "para com w z nie jest je se ve bir bu ile dan yang di adalah"
+    )
+)
+_SHARE = 0.08
 LEFT_OUT = "left out: the instrument learned from this passage"
 _RETRY_TEMPERATURE = 0.7  # lowest one of a question that is asked again: at 0 a local model repeats itself
 _REFUSAL = re.compile(r"\b(?:i(?:['’]m| am) sorry|i (?:can(?:no|['’])t|am (?:un|not )able)|as an ai)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuestion:
+    """A question about one or two texts.
+
+    Attributes:
+        key: What tells it from all others of its kind.
+        row: Columns that name it in the table of answers: which text of which edit, and what is asked.
+        pair: The two texts that an encoder reads.
+        task: What a judge reads first, before answered examples; "" where `text` says all.
+        text: What a judge is asked.
+        texts: The passages that it shows.
+        edits: What tells the edit it is about.
+        skip: Why it cannot be asked; "" when it can.
+    """
+
+    key: tuple[object, ...]
+    row: TableRow
+    pair: tuple[str, str]
+    task: str
+    text: str
+    texts: tuple[str, ...]
+    edits: frozenset[object] = frozenset()
+    skip: str = ""
+
+    def may_show(self, example: TextQuestion) -> bool:
+        """Return whether an answered question may be shown before this one: the same task, another edit and texts."""
+        same = not self.edits.isdisjoint(example.edits) or not set(self.texts).isdisjoint(example.texts)
+        return example.task == self.task and not same
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,88 +71,84 @@ class Answer:
     """A rater's answer to one question.
 
     Attributes:
-        value: What the instrument makes of it; None unless `status` is "ok".
-        status: "ok", or the reason for no value.
+        columns: What it puts into the row of the question; {} unless `status` is "ok".
+        status: "ok", or the reason for no answer.
         reply: The words of a rater that writes.
         calls: Every request behind it, in order.
     """
 
-    value: Any = None
+    columns: TableRow = field(default_factory=dict)
     status: str = "ok"
     reply: str = ""
-    calls: tuple[CallRow, ...] = ()
+    calls: tuple[dict[str, Any], ...] = ()
+
+
+Parsed = tuple[TableRow, str]
+"""The columns in a reply and "ok", or {} and the reason for none."""
+
+
+def usual_seed(seed: int, question: TextQuestion, attempt: int) -> int:
+    """Return 48 bits of a hash of what tells the question from others."""
+    return seed_of(seed, *question.key, attempt)
 
 
 @dataclass(frozen=True)
-class Instrument(abc.ABC, Generic[Q]):
-    """A kind of question about texts.
+class Instrument:
+    """A kind of question.
 
     Attributes:
-        words: What raters read.
         name: Of the kind.
-        schema: Of the rows.
+        schema: Of the table of answers.
+        parse: Reads a judge's reply to a question.
+        blank: Columns of a row without an answer.
         max_new_tokens: Longest reply of a judge.
+        seed: (seed, question, attempt) -> seed of a reply; attempt -1: of the examples that are drawn.
+        says_tries: Statuses of replies that cannot be read say how often the question was asked.
     """
 
-    words: Instruments = DEFAULT
-    name: ClassVar[str]
-    schema: ClassVar[pa.Schema]
-    max_new_tokens: ClassVar[int] = 160
+    name: str
+    schema: pa.Schema
+    parse: Callable[[TextQuestion, str], Parsed]
+    blank: Mapping[str, object] = field(default_factory=dict)
+    max_new_tokens: int = 160
+    seed: Callable[[int, TextQuestion, int], int] = usual_seed
+    says_tries: bool = False
 
-    @abc.abstractmethod
-    def prompt(self, question: Q, examples: Sequence[tuple[Q, Any]]) -> Prompt:
-        """Return what a judge is asked, after answered examples."""
-
-    @abc.abstractmethod
-    def parse(self, question: Q, reply: str) -> tuple[Any, str]:
-        """Return the value in a reply and "ok", or the reason for none."""
-
-    @abc.abstractmethod
-    def row(self, question: Q, rater: str, answer: Answer) -> TableRow:
-        """Return the row of an answer."""
-
-    @abc.abstractmethod
-    def key(self, question: Q) -> tuple[object, ...]:
-        """Return what tells a question from all others."""
-
-    @abc.abstractmethod
-    def seed(self, seed: int, question: Q, attempt: int) -> int:
-        """Return the seed of a reply; attempt -1: of the examples that are drawn."""
-
-    @abc.abstractmethod
-    def texts(self, question: Q) -> Sequence[str]:
-        """Return the passages that a question shows."""
-
-    def skip_reason(self, question: Q) -> str:
-        """Return why a question cannot be asked; "" when it can."""
-        return ""
-
-    def is_example_for(self, example: Q, question: Q) -> bool:
-        """Return whether an answered question may be shown before another: they share neither edit nor passage."""
-        return False
+    def row(self, question: TextQuestion, rater: str, answer: Answer) -> TableRow:
+        """Return the row of an answer; columns that the schema does not have are left out of the table."""
+        unread = answer.status != "ok" and (answer.reply or answer.status == "empty reply")
+        tokens = {
+            name: [call[name] for call in answer.calls if call[name] is not None]
+            for name in ("prompt_tokens", "new_tokens")
+        }
+        return question.row | dict(self.blank) | answer.columns | {
+            "rater": rater,
+            "annotator": rater,
+            "reply": answer.reply,
+            "status": answer.status + (f" (asked {len(answer.calls)} times)" if self.says_tries and unread else ""),
+            "tries": len(answer.calls),
+            **{name: sum(counts) if counts else None for name, counts in tokens.items()},
+        }  # fmt: skip
 
 
-class Rater(Protocol):
-    """What answers questions: a judge, a classifier, a trained encoder."""
+class Rater:
+    """What answers questions: a judge, a classifier, a trained encoder.
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Name the instruments that it can answer."""
+    Attributes:
+        name: Names the rater and everything that changes its answers.
+        kinds: Instruments that it can answer.
+        source: Folder or Hub id of a model that was trained for it; "" for others.
+        learned: Digests of the passages that it has learned from: they are never evaluated with it.
+    """
 
-    @property
-    def source(self) -> str:
-        """Folder or Hub id of a model that was trained for it; "" for others."""
+    name: str
+    kinds: tuple[str, ...]
+    source: str = ""
+    learned: frozenset[str] = frozenset()
 
-    @property
-    def name(self) -> str:
-        """Name the rater and everything that changes its answers."""
-
-    @property
-    def learned(self) -> frozenset[str]:
-        """Digests of the passages that it has learned from: they are never evaluated with it."""
-
-    def answer(self, instrument: Instrument[Any], questions: Sequence[Any]) -> list[Answer]:
+    def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         """Return one answer per question, in order."""
+        raise NotImplementedError
 
 
 def digest(text: str) -> str:
@@ -119,7 +156,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def rate(instrument: Instrument[Q], questions: Sequence[Q], rater: Rater) -> tuple[pa.Table, pa.Table]:
+def rate(instrument: Instrument, questions: Sequence[TextQuestion], rater: Rater) -> tuple[pa.Table, pa.Table]:
     """Ask a rater.
 
     Returns:
@@ -128,8 +165,7 @@ def rate(instrument: Instrument[Q], questions: Sequence[Q], rater: Rater) -> tup
     """
     learned = rater.learned
     statuses = [
-        instrument.skip_reason(question)
-        or (LEFT_OUT if learned and not learned.isdisjoint(map(digest, instrument.texts(question))) else "ok")
+        question.skip or (LEFT_OUT if learned and not learned.isdisjoint(map(digest, question.texts)) else "ok")
         for question in questions
     ]
     asked = [question for question, status in zip(questions, statuses) if status == "ok"]
@@ -138,13 +174,13 @@ def rate(instrument: Instrument[Q], questions: Sequence[Q], rater: Rater) -> tup
     for question, status in zip(questions, statuses, strict=True):
         answer = next(answers) if status == "ok" else Answer(status=status)
         rows.append(instrument.row(question, rater.name, answer))
-        about = {"kind": instrument.name, "question": "|".join(map(str, instrument.key(question))), "rater": rater.name}
+        about = {"kind": instrument.name, "question": "|".join(map(str, question.key)), "rater": rater.name}
         calls += [about | {"attempt": attempt} | call for attempt, call in enumerate(answer.calls, 1)]
     return pa.Table.from_pylist(rows, schema=instrument.schema), pa.Table.from_pylist(calls, schema=CALLS)
 
 
-@dataclass(frozen=True)
-class Judge:
+@dataclass
+class Judge(Rater):
     """Rater that asks a language model one question at a time, with or without answered examples.
 
     Source: LEME, Appendices B.3, B.4 and E; SEESAW-CF, Appendices F and I (GPT-3.5 as judge).
@@ -154,7 +190,7 @@ class Judge:
     Attributes:
         generator: A local model or an API; put a `CachedGenerator` around it to pay once.
         shots: Answered examples shown before the question: 0, or 8 as published.
-        examples: Kind of instrument -> (question, value) that people answered; drawn with a seed of the question.
+        examples: Kind of instrument -> questions with people's answers, as a judge should write them.
         learned: Digests of their passages.
         temperature: Of the replies; at least 0.7 where a question is asked again.
         tries: Times a question whose reply cannot be read is asked at the most.
@@ -164,29 +200,26 @@ class Judge:
 
     generator: Generator
     shots: int = 0
-    examples: Mapping[str, Sequence[tuple[Any, Any]]] = field(default_factory=dict)
+    examples: Mapping[str, Sequence[tuple[TextQuestion, str]]] = field(default_factory=dict)
     learned: frozenset[str] = frozenset()
     temperature: float = 0.0
     tries: int = 3
     seed: int = 0
     wording: str = ""
-    kinds: ClassVar[tuple[str, ...]] = ("survey", "claims", "flaws")
-    source: ClassVar[str] = ""
+    kinds = ("survey", "claims", "flaws")
 
-    @property
-    def name(self) -> str:
-        """The model, and how it is asked."""
+    def __post_init__(self) -> None:
         how = f"{self.shots}-shot, temperature {self.temperature:g}, {self.tries} tries, seed {self.seed}"
-        return f"{self.generator.name}, {how}{f', wording {self.wording[:12]}' if self.wording else ''}"
+        self.name = f"{self.generator.name}, {how}{f', wording {self.wording[:12]}' if self.wording else ''}"
 
-    def answer(self, instrument: Instrument[Q], questions: Sequence[Q]) -> list[Answer]:
+    def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         """Ask every question, and repeat those whose reply cannot be read.
 
         Raises:
             RecordError: Fewer examples than `shots` are left once those of the same edit or passage are taken out.
             ServiceError: The server refuses the key or does not know the model.
         """
-        prompts = [instrument.prompt(question, self._examples(instrument, question)) for question in questions]
+        prompts = [self.prompt(instrument, question) for question in questions]
         sampling = Sampling(instrument.max_new_tokens, self.temperature, top_k=0, top_p=1.0)
         answers = [Answer() for _ in questions]
         left = list(range(len(questions)))
@@ -196,30 +229,35 @@ class Judge:
             asks = [Ask(prompts[n], instrument.seed(self.seed, questions[n], attempt)) for n in left]
             replies = self.generator.generate(asks, sampling) if asks else []
             for n, ask, reply in zip(left, asks, replies, strict=True):
-                value, status = _read(instrument, questions[n], reply)
-                call = call_row(ask, reply, status, sampling.temperature)
-                answers[n] = Answer(value, status, reply.text, (*answers[n].calls, call))
+                columns, status = _read(instrument, questions[n], reply)
+                call = _call_row(ask, reply, status, sampling.temperature)
+                answers[n] = Answer(columns, status, reply.text, (*answers[n].calls, call))
             left = [n for n in left if answers[n].status != "ok"]
         return answers
 
-    def _examples(self, instrument: Instrument[Q], question: Q) -> list[tuple[Q, Any]]:
-        if not self.shots:
-            return []
-        pool = self.examples.get(instrument.name, ())
-        left = [example for example in pool if instrument.is_example_for(example[0], question)]
-        if len(left) < self.shots:
-            raise RecordError(
-                f"judge {self.name}: {len(left)} of {len(pool)} answered examples share neither edit nor passage with "
-                f"{'|'.join(map(str, instrument.key(question)))[:80]}, {self.shots} are needed. Give more, or fewer "
-                "shots."
-            )
-        return random.Random(instrument.seed(self.seed, question, -1)).sample(left, self.shots)
+    def prompt(self, instrument: Instrument, question: TextQuestion) -> str | tuple[Message, ...]:
+        """Return a conversation: the task before the first question, answered examples, the question."""
+        examples: list[tuple[TextQuestion, str]] = []
+        if self.shots:
+            pool = self.examples.get(instrument.name, ())
+            left = [example for example in pool if question.may_show(example[0])]
+            if len(left) < self.shots:
+                raise RecordError(
+                    f"judge {self.name}: {len(left)} of {len(pool)} answered examples share neither edit nor passage "
+                    f"with {'|'.join(map(str, question.key))[:80]}, {self.shots} are needed. Give more, or fewer shots."
+                )
+            examples = random.Random(instrument.seed(self.seed, question, -1)).sample(left, self.shots)
+        if not question.task:
+            return question.text
+        turns = [turn for example, reply in examples for turn in (example.text, reply)] + [question.text]
+        turns[0] = f"{question.task}\n\n{turns[0]}"
+        return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
 
 
-def _read(instrument: Instrument[Q], question: Q, reply: Completion) -> tuple[Any, str]:
+def _read(instrument: Instrument, question: TextQuestion, reply: Completion) -> Parsed:
     if reply.status != "ok":
-        return None, reply.status
-    return instrument.parse(question, reply.text) if reply.text.strip() else (None, "empty reply")
+        return {}, reply.status
+    return instrument.parse(question, reply.text) if reply.text.strip() else ({}, "empty reply")
 
 
 def is_refusal(reply: str) -> bool:
@@ -227,14 +265,19 @@ def is_refusal(reply: str) -> bool:
     return _REFUSAL.search(reply) is not None
 
 
-def few_shot(task: str, examples: Sequence[tuple[str, str]], question: str) -> tuple[Message, ...]:
-    """Return a conversation: the task before the first question, answered examples, the question."""
-    turns = [turn for example in examples for turn in example] + [question]
-    turns[0] = f"{task}\n\n{turns[0]}"
-    return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
+def foreign(text: str) -> str:
+    """Return why a text reads like a language other than English; "" when it does not."""
+    letters = [char for char in text if char.isalpha()]
+    if letters and sum(char.isascii() for char in letters) < len(letters) / 2:
+        return "most of its letters are not Latin"
+    words = [word.lower() for word in WORD.findall(text)]
+    english, other = (sum(word in vocabulary for word in words) for vocabulary in (_ENGLISH, _OTHER))
+    if other > english and other >= _SHARE * len(words):
+        return f"{other} of {len(words)} words are common in other languages, {english} in English"
+    return ""
 
 
-def call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
+def _call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> dict[str, Any]:
     """Return a request and its reply; the turns of a conversation as one text, each after its role."""
     turns = [ask.prompt] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
     return {

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,9 +16,9 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import chance_of, seed_of
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.instruments import DEFAULT, Flaw, Instruments
-from seesaw_cf.texts.judge import Answer, Instrument, Prompt, is_refusal
-from seesaw_cf.texts.tables import FLAWS, PASSAGES, REFLECTED, FlawRow, PassageRow, ReflectedRow
+from seesaw_cf.effects.instruments import DEFAULT, Instruments
+from seesaw_cf.texts.judge import Instrument, Parsed, TextQuestion, is_refusal
+from seesaw_cf.texts.tables import FLAWS, PASSAGES
 
 PHASES = ("pre", "post")
 PROTOCOLS = ("blind", "published")
@@ -74,23 +75,6 @@ class PassagePair:
         return (self.pre, self.post) if first == "pre" else (self.post, self.pre)
 
 
-@dataclass(frozen=True, slots=True)
-class FlawAnswer:
-    """A rater's answer about one flaw in one pair.
-
-    Attributes:
-        change: 1 = more after the edit, -1 = more before, 0 = equal; None = no answer.
-        quote: Words of the texts that show it.
-        reply: The rater's own words.
-        status: "ok", or the reason for no answer.
-    """
-
-    change: int | None
-    quote: str = ""
-    reply: str = ""
-    status: str = "ok"
-
-
 def passage_pairs(
     passages: pa.Table, kinds: Sequence[str] = ("free", "guided")
 ) -> tuple[list[PassagePair], Counter[str]]:
@@ -112,23 +96,19 @@ def passage_pairs(
     if missing := [name for name in PASSAGES.names if name not in passages.column_names]:
         raise RecordError(f"passages: columns {missing} are missing. Expected the table that `texts write` writes.")
     before: dict[tuple[object, ...], str] = {}
-    after: dict[tuple[str, tuple[object, ...]], PassageRow] = {}
+    after: dict[tuple[str, tuple[object, ...]], dict[str, Any]] = {}
     left_out: Counter[str] = Counter()
-    rows: list[PassageRow] = passages.to_pylist()
-    for row in rows:
-        text = row["text"] or ""
+    names = ("case_id", "relation", "sample", "passage", "prompt_id", "entity_id")
+    for row in passages.to_pylist():
+        text, place = row["text"] or "", tuple(row[name] for name in names)
         if row["passage"] not in kinds:
             continue
         if row["status"] != "ok" or not text.strip():
             left_out["empty text" if row["status"] == "ok" else row["status"]] += 1
-            continue
-        names = ("case_id", "relation", "sample", "passage", "prompt_id", "entity_id")
-        place = tuple(row[name] for name in names)  # type: ignore[literal-required]
-        again = before.setdefault(place, text) != text if row["phase"] == "pre" else (row["editor"], place) in after
-        if again:
+        elif text != before.setdefault(place, text) if row["phase"] == "pre" else (row["editor"], place) in after:
             where = ", ".join(f"{name} {value!r}" for name, value in zip(names, place))
             raise RecordError(f"passages: {row['editor']!r} has two texts for {where}. Keep one run's passages.")
-        if row["phase"] != "pre":
+        elif row["phase"] != "pre":
             after[row["editor"], place] = row
     pairs = []
     for (editor, place), row in after.items():
@@ -137,23 +117,25 @@ def passage_pairs(
             continue
         pair_id = f"{editor}-{row['case_id']}-{row['passage']}-{row['prompt_id']}-{row['sample']}"
         about = (editor, row["case_id"], row["relation"], row["entity_id"] or "", row["entity"])
-        pairs.append(PassagePair(pair_id, *about, before[place], row["text"] or ""))
+        pairs.append(PassagePair(pair_id, *about, before[place], row["text"]))
     return pairs, left_out
 
 
-def sample_evenly(groups: Mapping[str, Sequence[str]], number: int | None, seed: int = 0) -> set[str]:
-    """Draw names evenly over groups while they last; with one seed people and judges get the same.
+def sample_evenly(relations: Mapping[str, str], number: int | None, seed: int = 0) -> set[str]:
+    """Draw texts evenly over edited relations while they last; with one seed people and judges get the same.
 
     Args:
-        groups: Edited relation -> names of texts.
+        relations: Name of a text -> the edited relation.
         number: How many; None, or more than there are: all.
         seed: Of the draw.
 
     Source: SEESAW-CF section 5 (252 pairs of three relations).
     """
     if number is None:
-        return {name for own in groups.values() for name in own}
-    left, drawn = checks.whole("sample", number, 1), set()
+        return set(relations)
+    left, drawn, groups = checks.whole("sample", number, 1), set[str](), dict[str, list[str]]()
+    for name, group in relations.items():
+        groups.setdefault(group, []).append(name)
     for rank, group in enumerate(sorted(groups, key=lambda name: (len(groups[name]), name))):
         count = min(len(groups[group]), -(-left // (len(groups) - rank)))
         drawn.update(random.Random(seed_of(seed, "sample", group)).sample(groups[group], count))
@@ -163,16 +145,8 @@ def sample_evenly(groups: Mapping[str, Sequence[str]], number: int | None, seed:
 
 def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0) -> list[PassagePair]:
     """Draw pairs for raters, evenly over the edited relations, in the order given; see `sample_evenly`."""
-    groups: dict[str, list[str]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.relation, []).append(pair.pair_id)
-    drawn = sample_evenly(groups, number, seed)
+    drawn = sample_evenly({pair.pair_id: pair.relation for pair in pairs}, number, seed)
     return [pair for pair in pairs if pair.pair_id in drawn]
-
-
-def _uniform(seed: int, *words: str) -> float:
-    """Return a number in 0..1 that depends on seed and words alone, so that any part of a job draws the same."""
-    return chance_of(seed, *words, bits=56, joined="\0")
 
 
 def showings(
@@ -190,9 +164,13 @@ def showings(
     Raises:
         RecordError: A share outside 0..1.
     """
+
+    def chance(draw: str, id: str) -> float:  # depends on seed and words alone, so any part of a job draws the same
+        return chance_of(seed, draw, id, bits=56, joined="\0")
+
     number = round(checks.number(f"share of pairs that come again ({draw})", share, 0, 1) * len(ids))
-    again = sorted(ids, key=lambda id: _uniform(seed, draw, id))[:number]
-    first = {id: PHASES[protocol == "blind" and _uniform(seed, "order", id) < 0.5] for id in ids}
+    again = sorted(ids, key=lambda id: chance(draw, id))[:number]
+    first = {id: PHASES[protocol == "blind" and chance("order", id) < 0.5] for id in ids}
     second = {id: PHASES[protocol == "blind" and first[id] == "pre"] for id in again}
     return [*((id, 1, first[id]) for id in ids), *((id, 2, second[id]) for id in again)]
 
@@ -202,29 +180,12 @@ def unblinded(answer: int, first: str) -> int:
     return answer if first == "pre" else -answer
 
 
-def flaw_row(pair: PassagePair, flaw: str, rater: str, first: str, answer: FlawAnswer) -> FlawRow:
-    """Return one row of `FLAWS`."""
-    return cast(FlawRow, asdict(pair) | {"flaw": flaw, "rater": rater, "first": first} | asdict(answer))
-
-
-def flaw_table(rows: Sequence[FlawRow]) -> pa.Table:
-    """Return rows of `FLAWS` as a table."""
-    return pa.Table.from_pylist(list(rows), schema=FLAWS)
-
-
-def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:
-    """Return one row of `REFLECTED`, without a comment."""
-    about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
-    return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
-
-
-@dataclass(frozen=True, slots=True)
-class FlawQuestion:
-    """A pair, one flaw, and which text is shown first."""
-
-    pair: PassagePair
-    flaw: Flaw
-    first: str
+def flaw_row(
+    pair: PassagePair, flaw: str, rater: str, first: str, change: int | None, reply: str = "", status: str = "ok"
+) -> TableRow:
+    """Return a row of `FLAWS` that quotes nothing; `change`: 1 = more after the edit, None = no answer."""
+    answer = {"change": change, "quote": "", "reply": reply, "status": status}
+    return asdict(pair) | {"flaw": flaw, "rater": rater, "first": first} | answer
 
 
 def flaw_questions(
@@ -233,66 +194,45 @@ def flaw_questions(
     seed: int = 0,
     swap: float = 0.0,
     protocol: str = "blind",
-) -> tuple[list[FlawQuestion], list[FlawQuestion]]:
+) -> tuple[list[TextQuestion], list[TextQuestion]]:
     """Return every flaw of every pair, and those of the share `swap` of the pairs once more in the other order."""
     by_id = {pair.pair_id: pair for pair in pairs}
-    orders = showings(list(by_id), seed, swap if protocol == "blind" else 0.0, protocol, "swap")
-    questions = [
-        (copy, FlawQuestion(by_id[id], flaw, first)) for id, copy, first in orders for flaw in words.flaws.values()
-    ]
-    return [question for copy, question in questions if copy == 1], [q for copy, q in questions if copy == 2]
+    task = words.instructions["flaws_judge" if protocol == "blind" else "flaws_judge_published"]
+    questions: tuple[list[TextQuestion], list[TextQuestion]] = [], []
+    for id, copy, first in showings(list(by_id), seed, swap if protocol == "blind" else 0.0, protocol, "swap"):
+        pair = by_id[id]
+        one, two = shown = pair.shown(first)
+        for flaw in words.flaws.values():
+            marks = "\n".join(f"- {line}" for line in flaw.model)
+            text = task.format(entity=pair.entity, title=flaw.title, definition=marks, one=one, two=two).rstrip()
+            row = flaw_row(pair, flaw.name, "", first, None)
+            asked = TextQuestion((id, flaw.name, first), row, shown, "", text + _FORMS[protocol][0], shown)
+            questions[copy - 1].append(asked)
+    return questions
 
 
-@dataclass(frozen=True)
-class Flaws(Instrument[FlawQuestion]):
-    """Flaws as an instrument.
+def flaws(protocol: str = "blind") -> Instrument:
+    """Return flaws as an instrument.
 
     Source: SEESAW-CF, appendices I and F.
     Deviates: one flaw per question. Blind by default: texts in random order, "A" and "B" rather than -1 and 1, because
         the released labels look as if the sign was misread.
 
-    Attributes:
+    Args:
         protocol: Name out of `PROTOCOLS`.
     """
+    return Instrument("flaws", FLAWS, partial(_parse, protocol))
 
-    protocol: str = "blind"
-    name = "flaws"
-    schema = FLAWS
 
-    def prompt(self, question: FlawQuestion, examples: Sequence[tuple[FlawQuestion, Any]]) -> Prompt:
-        """Return the question; of the blind protocol nothing in it tells which text is from after the edit."""
-        task = self.words.instructions["flaws_judge" if self.protocol == "blind" else "flaws_judge_published"]
-        (one, two), flaw = question.pair.shown(question.first), question.flaw
-        definition = "\n".join(f"- {line}" for line in flaw.model)
-        text = task.format(entity=question.pair.entity, title=flaw.title, definition=definition, one=one, two=two)
-        return text.rstrip() + _FORMS[self.protocol][0]
-
-    def parse(self, question: FlawQuestion, reply: str) -> tuple[tuple[int, str] | None, str]:
-        """Read the change, from before to after, and the words quoted for it where a text has them."""
-        _, answer, bare = _FORMS[self.protocol]
-        alone = bare.fullmatch(reply.strip())
-        values = {_MEANINGS.get(word, 0) for word in ([alone[1]] if alone else answer.findall(reply))}
-        if len(values) != 1:
-            return None, "two answers" if values else "refusal" if is_refusal(reply) else "no answer"
-        quoted = _QUOTE.search(reply)
-        words = quoted[1].strip().strip("\"'\u201c\u201d") if quoted else ""
-        present = bool(words) and any(words in text for text in question.pair.shown(question.first))
-        return (unblinded(values.pop(), question.first), words if present else ""), "ok"
-
-    def row(self, question: FlawQuestion, rater: str, answer: Answer) -> TableRow:
-        """Return a row of `FLAWS`."""
-        change, quote = answer.value or (None, "")
-        own = FlawAnswer(change, quote, answer.reply, answer.status)
-        return dict(flaw_row(question.pair, question.flaw.name, rater, question.first, own))
-
-    def key(self, question: FlawQuestion) -> tuple[object, ...]:
-        """Return pair, flaw and order."""
-        return (question.pair.pair_id, question.flaw.name, question.first)
-
-    def seed(self, seed: int, question: FlawQuestion, attempt: int) -> int:
-        """Return 48 bits of a hash."""
-        return seed_of(seed, *self.key(question), attempt)
-
-    def texts(self, question: FlawQuestion) -> Sequence[str]:
-        """Return both texts."""
-        return [question.pair.pre, question.pair.post]
+def _parse(protocol: str, question: TextQuestion, reply: str) -> Parsed:
+    """Read the change, from before to after, and the words quoted for it where a text has them."""
+    _, answer, bare = _FORMS[protocol]
+    alone = bare.fullmatch(reply.strip())
+    values = {_MEANINGS.get(word, 0) for word in ([alone[1]] if alone else answer.findall(reply))}
+    if len(values) != 1:
+        return {}, "two answers" if values else "refusal" if is_refusal(reply) else "no answer"
+    quoted = _QUOTE.search(reply)
+    words = quoted[1].strip().strip("\"'\u201c\u201d") if quoted else ""
+    present = bool(words) and any(words in text for text in question.texts)
+    change = unblinded(values.pop(), str(question.row["first"]))
+    return {"change": change, "quote": words if present else ""}, "ok"

@@ -1,4 +1,9 @@
-"""What people do with the texts of a run: tasks out, and their answers back as the tables that judges write."""
+"""What people do with the texts of a run: tasks out, and their answers back as the tables that judges write.
+
+Source: SEESAW-CF, appendix F (flaws); LEME, appendix D (survey), section 3.3 and appendix E (claims), section 5.6 and
+Table 20 (failures), Table 4 (writing). Deviates: a task asks about one claim, or about one passage to write; flaws are
+rated blind unless the protocol is "published".
+"""
 
 from __future__ import annotations
 
@@ -19,13 +24,15 @@ from seesaw_cf.base.files import write_new
 from seesaw_cf.base.tables import table_bytes
 from seesaw_cf.base.text import read_json, seed_of
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, Instruments, read_instruments
+from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, ITEMS, Instruments, read_instruments
 from seesaw_cf.effects.texts import LABELS
+from seesaw_cf.texts.claims import claim_questions
 from seesaw_cf.texts.job import ExportJob
-from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, reflected_row, sample_evenly, unblinded
-from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED, ReflectedRow
-from seesaw_cf.texts.tasks import Task, claim_tasks, failure_tasks, flaw_tasks, survey_tasks, writing_tasks
+from seesaw_cf.texts.pairs import PassagePair, flaw_row, sample_evenly, showings, unblinded
+from seesaw_cf.texts.records import coupled_cases
+from seesaw_cf.texts.released import read_pairs, released_sentences
+from seesaw_cf.texts.survey import SurveySample, survey_questions
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED, RunTexts, edit_sentences
 from seesaw_cf.texts.transport import (
     EVIDENCE,
     RaterQuestion,
@@ -36,13 +43,15 @@ from seesaw_cf.texts.transport import (
     sheet_text,
 )
 
-_Answered = tuple[dict[str, Any], Response]
 # Label in a task -> answer in the order shown; no label is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-# Protocol -> the words of each label.
-_CHOICES = {
-    "blind": ("more in text A", "the same, or in neither", "more in text B"),
-    "published": ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
+# Protocol -> names of the two texts, and the words of each label.
+_WORDS = {
+    "blind": (("Text A", "Text B"), ("more in text A", "the same, or in neither", "more in text B")),
+    "published": (
+        ("Before the edit", "After the edit"),
+        ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
+    ),
 }
 _COMMENT = RaterQuestion("comment", "Anything that the questions cannot hold")
 _SEEN = RaterQuestion(  # only raters who see the edit can answer it
@@ -57,25 +66,82 @@ _LABEL = RaterQuestion(
 )
 
 
-def _flaw_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow]]:
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task.
+
+    Attributes:
+        relation: Of the edit; samples are drawn evenly over relations.
+        name: What tells the task from others of its kind; copies of one pair share it.
+        texts: Title -> text, in the order shown; answers belong to the last. Empty ones are not shown.
+        about: What the tables need; never shown.
+    """
+
+    relation: str
+    name: str
+    texts: Mapping[str, str]
+    about: dict[str, Any]
+
+
+Tasks = Iterator[Task]
+Rows = Iterator[tuple[str, TableRow]]
+Answered = Sequence[tuple[dict[str, Any], Response]]
+"""What a task is about, and the response to it."""
+
+
+def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield two texts about one person; some pairs come again in the other order."""
+    file, edits = run.folder, dict[tuple[str, int], str]()
+    pairs, missing = read_pairs(file if file.is_file() else file / "passages.parquet")
+    left_out += missing
+    if not job.hide_edit and file.suffix.lower() == ".csv":
+        edits = released_sentences(file)
+    elif not job.hide_edit and file.is_dir() and (table := run.table("edits")) is not None:
+        edits = edit_sentences(table)
+    by_id = {pair.pair_id: pair for pair in pairs}
+    for id, copy, first in showings(list(by_id), job.seed, job.duplicates, job.protocol):
+        pair = by_id[id]
+        texts = {"Subject": pair.entity, "Edit": edits.get((pair.editor, pair.case_id), "")}
+        texts |= dict(zip(_WORDS[job.protocol][0], pair.shown(first)))
+        yield Task(pair.relation, id, texts, {"pair": asdict(pair), "first": first, "copy": copy})
+
+
+def _flaw_rows(answered: Answered) -> Rows:
     """Yield answers un-blinded; those to a pair's second copy are repeats, and say what the first left open."""
-    reflected: dict[tuple[str, str], ReflectedRow] = {}
-    for about, response in sorted(responses, key=lambda own: int(own[0]["copy"])):
+    reflected: dict[tuple[str, str], dict[str, Any]] = {}
+    for about, response in sorted(answered, key=lambda own: int(own[0]["copy"])):
         pair, first = PassagePair(**about["pair"]), about["first"]
         for flaw in FLAWS_BY_NAME:
             label = response.text(flaw)
-            change = unblinded(ANSWERS[label], first) if label else None
-            answer = FlawAnswer(change, reply=label, status="ok" if label else "not rated")
+            answer = (unblinded(ANSWERS[label], first), label, "ok") if label else (None, "", "not rated")
             table = "flaws" if about["copy"] == 1 else "flaws.repeats"
-            yield table, dict(flaw_row(pair, flaw, response.rater, first, answer))
-        row = reflected.setdefault((response.rater, pair.pair_id), reflected_row(pair, response.rater))
+            yield table, flaw_row(pair, flaw, response.rater, first, *answer)
+        blank = about["pair"] | {"rater": response.rater, "reflected": None, "comment": ""}
+        row = reflected.setdefault((response.rater, pair.pair_id), blank)
         row["reflected"] = row["reflected"] or response.text(_SEEN.name) or None
-        row["comment"] = " | ".join(text for text in (row["comment"], response.text("comment")) if text)
-    yield from (("flaws.reflected", dict(row)) for row in reflected.values())
+        row["comment"] = " | ".join(filter(None, (row["comment"], response.text("comment"))))
+    yield from (("flaws.reflected", row) for row in reflected.values())
 
 
-def _survey_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow]]:
-    for about, response in responses:
+def _flaw_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
+    choices = tuple(zip(ANSWERS, _WORDS[job.protocol][1], strict=True))
+    flaws = [RaterQuestion(flaw.name, flaw.title, choices, flaw.people) for flaw in words.flaws.values()]
+    return [*flaws, _SEEN, _COMMENT]
+
+
+def _survey_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield both passages of a sample; statements that it cannot be asked about keep their reason."""
+    hidden = [item.name for item in ITEMS if "new_fact" in item.fields and job.hide_edit]
+    for sample in run.samples:
+        if sample.missing:
+            left_out[next(iter(sample.missing.values()))] += 1
+            continue
+        skipped = {str(question.row["item"]): question.skip for question in survey_questions([sample]) if question.skip}
+        yield _sample_task(sample, job, skipped=skipped | dict.fromkeys(hidden, "the edit was not told"))
+
+
+def _survey_rows(answered: Answered) -> Rows:
+    for about, response in answered:
         for item in DEFAULT.items:
             value = response.text(item)
             status = about["skipped"].get(item) or ("ok" if value else "not rated")
@@ -83,15 +149,43 @@ def _survey_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow
             yield "ratings", {**about["place"], **own, "reply": value, "status": status, "tries": int(bool(value))}
 
 
-def _claim_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow]]:
-    for about, response in responses:
-        label, claim = response.text("label"), {name: value for name, value in about.items() if name != "place"}
-        own = {"annotator": response.rater, "label": label or None, "evidence": response.answers.get(EVIDENCE, ())}
-        yield "annotations", about["place"] | claim | own | {"reply": "", "status": "ok" if label else "not rated"}
+def _survey_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
+    scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
+    return [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
 
 
-def _failure_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow]]:
-    for about, response in responses:
+def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield a passage with one claim about it."""
+    for question in claim_questions(run.coupled_passages, run.coupled):
+        hidden = "the edit was not told" if job.hide_edit and question.row["claim_kind"] == "new_fact" else ""
+        if why := question.skip or hidden:
+            left_out[why.partition(":")[0]] += 1
+            continue
+        texts = {"Claim": question.pair[1], "Passage": question.pair[0]}
+        name = "|".join(map(str, question.row.values()))
+        yield Task(str(question.row["relation"]), name, texts, question.row)
+
+
+def _claim_rows(answered: Answered) -> Rows:
+    for about, response in answered:
+        label, evidence = response.text("label"), response.answers.get(EVIDENCE, ())
+        own = {"annotator": response.rater, "label": label or None, "evidence": evidence, "reply": ""}
+        yield "annotations", about | own | {"status": "ok" if label else "not rated"}
+
+
+def _failure_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield both passages of every sample that was written after an edit."""
+    for sample in run.samples:
+        if sample.phase == "pre":
+            left_out["written before the edit"] += 1
+        elif not any(sample.passages.values()):
+            left_out[next(iter(sample.missing.values()))] += 1
+        else:
+            yield _sample_task(sample, job)
+
+
+def _failure_rows(answered: Answered) -> Rows:
+    for about, response in answered:
         chosen = response.answers.get("modes")
         for mode in FAILURE_MODES:
             own = {"mode": mode, "rater": response.rater, "present": None if chosen is None else mode in chosen}
@@ -99,9 +193,28 @@ def _failure_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRo
             yield "failures", about["place"] | own
 
 
-def _writing_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRow]]:
+def _failure_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
+    modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
+    return [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), _COMMENT]
+
+
+def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield an edit with what was recorded before, and one passage to write."""
+    samples = {sample.case_id: sample for sample in reversed(run.samples)}
+    for case in coupled_cases(run.coupled):
+        for prompt in case.prompts if case.case_id in samples else ():
+            if prompt.status != "ok":
+                left_out[prompt.status] += 1
+                continue
+            about = {"case_id": case.case_id, "relation": case.request.relation_id, "passage": prompt.passage}
+            about |= {"entity": prompt.entity.label, "entity_id": prompt.entity.id, "prompt": prompt.text}
+            texts = _facts(samples[case.case_id]) | {"Write": prompt.text}
+            yield Task(case.request.relation_id, f"{case.case_id}|{prompt.passage}", texts, about)
+
+
+def _writing_rows(answered: Answered) -> Rows:
     """Yield passages of the editor "human"; `sample` is the number at the end of the writer's name."""
-    for about, response in responses:
+    for about, response in answered:
         number = re.search(r"\d{1,9}$", response.rater)
         if number is None:
             raise RecordError(f"{response.where}: writer {response.rater!r}, expected a number at the end, such as W1.")
@@ -110,20 +223,20 @@ def _writing_rows(responses: Sequence[_Answered]) -> Iterator[tuple[str, TableRo
         yield "passages", about | own | {"finish": "stop" if text else "", "status": "ok" if text else "not written"}
 
 
-def _flaw_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    choices = tuple(zip(ANSWERS, _CHOICES[job.protocol], strict=True))
-    flaws = [RaterQuestion(flaw.name, flaw.title, choices, flaw.people) for flaw in words.flaws.values()]
-    return [*flaws, _SEEN, _COMMENT]
+def _facts(sample: SurveySample, hide_edit: bool = False) -> dict[str, str]:
+    return {
+        "New fact": "" if hide_edit else sample.new_fact,
+        "Subject": sample.subject,
+        "Related entity": sample.related_entity,
+        "Old facts about the subject": "\n".join(sample.old_facts.get("subject", ())),
+        "Old facts about the related entity": "\n".join(sample.old_facts.get("related", ())),
+    }
 
 
-def _survey_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
-    return [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
-
-
-def _failure_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
-    return [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), _COMMENT]
+def _sample_task(sample: SurveySample, job: ExportJob, **more: object) -> Task:
+    passages = {"Main passage": sample.passages["main"], "Related passage": sample.passages["related"]}
+    name = "|".join(map(str, sample.place.values()))
+    return Task(sample.relation, name, _facts(sample, job.hide_edit) | passages, {"place": sample.place, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,35 +248,35 @@ class TaskKind:
         instructions: Name of what raters read first, in the instruments.
         tasks: (run, job, reasons of what is left out, which it fills) -> tasks.
         questions: What raters are asked.
-        rows: (what a task is about, response) of every response -> rows by the name of their table.
+        rows: Responses, each with what its task is about -> rows with the name of their table.
         tables: Their schemas, in the order written; the first is always written.
     """
 
     needs: str
     instructions: str
-    tasks: Callable[[RunTexts, ExportJob, Counter[str]], Iterator[Task]]
+    tasks: Callable[[RunTexts, ExportJob, Counter[str]], Tasks]
     questions: Callable[[Instruments, ExportJob], Sequence[RaterQuestion]]
-    rows: Callable[[Sequence[_Answered]], Iterator[tuple[str, TableRow]]]
+    rows: Callable[[Answered], Rows]
     tables: Mapping[str, pa.Schema]
 
 
 _COUPLED = "passages about coupled entities"
 KINDS: Mapping[str, TaskKind] = {
     "flaws": TaskKind(
-        "open-ended descriptions before and after edits", "flaws_people", flaw_tasks, _flaw_questions, _flaw_rows,
+        "open-ended descriptions before and after edits", "flaws_people", _flaw_tasks, _flaw_questions, _flaw_rows,
         {"flaws": FLAWS, "flaws.repeats": FLAWS, "flaws.reflected": REFLECTED},
     ),
-    "survey": TaskKind(_COUPLED, "survey", survey_tasks, _survey_questions, _survey_rows, {"ratings": RATINGS}),
+    "survey": TaskKind(_COUPLED, "survey", _survey_tasks, _survey_questions, _survey_rows, {"ratings": RATINGS}),
     "claims": TaskKind(
-        _COUPLED, "claims_people", claim_tasks, lambda *_: (_LABEL, RaterQuestion(EVIDENCE, "Evidence")), _claim_rows,
+        _COUPLED, "claims_people", _claim_tasks, lambda *_: (_LABEL, RaterQuestion(EVIDENCE, "Evidence")), _claim_rows,
         {"annotations": ANNOTATIONS},
     ),
     "failures": TaskKind(
-        f"{_COUPLED} after edits", "failures", failure_tasks, _failure_questions, _failure_rows,
+        f"{_COUPLED} after edits", "failures", _failure_tasks, _failure_questions, _failure_rows,
         {"failures": FAILURES},
     ),
     "writing": TaskKind(
-        "coupled records", "writing", writing_tasks, lambda *_: (RaterQuestion("text", "Your text"),), _writing_rows,
+        "coupled records", "writing", _writing_tasks, lambda *_: (RaterQuestion("text", "Your text"),), _writing_rows,
         {"passages": PASSAGES},
     ),
 }  # fmt: skip
@@ -185,22 +298,21 @@ def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tupl
         RecordError: The run has no texts for this kind.
         StorageError: A file cannot be written, or is there with other content.
     """
-    kind, words = KINDS[job.kind], read_instruments(job.wording)
-    left_out: Counter[str] = Counter()
+    kind, words, left_out = KINDS[job.kind], read_instruments(job.wording), Counter[str]()
     tasks = list(kind.tasks(RunTexts(job.run), job, left_out))
     if not tasks:
         why = "; ".join(f"{count}: {reason}" for reason, count in left_out.items()) or "no such passages"
         raise RecordError(f"{job.run}: no texts for {job.kind} ({why}). Expected a run with {kind.needs}.")
-    groups: dict[str, dict[str, None]] = {}
+    drawn = sample_evenly({task.name: task.relation for task in tasks}, job.limit, job.seed)
+    items = {}
     for task in tasks:
-        groups.setdefault(task.relation, {})[task.name] = None
-    drawn = sample_evenly({name: list(own) for name, own in groups.items()}, job.limit, job.seed)
-    items = {_item(job, task): task for task in tasks if task.name in drawn}
-    titles = list(dict.fromkeys(title for task in items.values() for title in task.texts))
-    titles.sort(key=lambda title: max(list(t.texts).index(title) for t in items.values() if title in t.texts))
+        own = (job.kind, task.name, task.about.get("copy"), *filter(None, task.texts.values()))
+        if task.name in drawn:
+            items[f"i{seed_of(job.seed, *own, bits=64):016x}"] = task
+    titles = [title for title in tasks[0].texts if any(task.texts[title] for task in items.values())]
     fields = {title[:1].lower() + title[1:].replace(" ", "_"): title for title in titles}
     order = random.Random(seed_of(job.seed, "order")).sample(sorted(items), len(items))
-    shown = {id: {name: items[id].texts.get(title, "-") for name, title in fields.items()} for id in order}
+    shown = {id: {name: items[id].texts[title] or "-" for name, title in fields.items()} for id in order}
     questions = [question for question in kind.questions(words, job) if question is not _SEEN or "Edit" in titles]
     published = job.kind == "flaws" and job.protocol == "published"
     instructions = words.instructions[f"{kind.instructions}_published" if published else kind.instructions]
@@ -222,11 +334,6 @@ def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tupl
     write_new(files, overwrite=overwrite)
     (out / "key.json").chmod(0o600)
     return len(order), left_out
-
-
-def _item(job: ExportJob, task: Task) -> str:
-    own = (job.kind, task.name, task.about.get("copy"), *task.texts.values())
-    return f"i{seed_of(job.seed, *own, bits=64):016x}"
 
 
 def _json(content: object) -> str:
@@ -252,10 +359,9 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
     try:
         record = read_json(key, dict)
         kind = KINDS[checks.one_of("kind of tasks", record["kind"], KINDS)]
-        entries = {name: checks.instance("item", item, dict) for name, item in record["items"].items()}
-        texts, about = ({name: entry[part] for name, entry in entries.items()} for part in ("texts", "about"))
-        questions = [_question(question) for question in record["questions"]]
-    except (LookupError, AttributeError, TypeError, RecordError) as error:
+        texts, about = ({id: dict(own[part]) for id, own in record["items"].items()} for part in ("texts", "about"))
+        questions = [RaterQuestion(**question) for question in record["questions"]]
+    except (LookupError, AttributeError, TypeError, ValueError, RecordError) as error:
         reason = error if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
         raise RecordError(f"{key}: not the key of tasks ({reason}). Give the key.json written with them.") from error
     if results.suffix.lower() == ".csv" and not rater.strip():
@@ -266,11 +372,6 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
         rows[name].append(row)
     first = next(iter(rows))
     return {name: pa.Table.from_pylist(rows[name], kind.tables[name]) for name in rows if rows[name] or name == first}
-
-
-def _question(fields: dict[str, Any]) -> RaterQuestion:
-    choices = tuple((value, words) for value, words in fields["choices"])
-    return RaterQuestion(fields["name"], fields["text"], choices, tuple(fields["help"]), fields["several"])
 
 
 def write_people(results: Path, key: Path, out: Path, rater: str = "", *, overwrite: bool = False) -> str:

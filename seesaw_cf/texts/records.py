@@ -1,11 +1,13 @@
-"""Records that long texts are written for, as the configs `coupled_*` and `open_ended` hold them."""
+"""Records that long texts are written for, of the configs `coupled_*` and `open_ended`, and their edits and prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
@@ -107,37 +109,9 @@ def _case_rows(cases: Sequence[Case], config: str) -> list[LongformRecord]:
     return cast(list[LongformRecord], coupled or open_ended(config, cases).to_pylist())
 
 
-def coupled_records(records: Iterable[LongformRecord]) -> list[LongformRecord]:
-    """Return the records that couple a subject with a related entity."""
-    return [record for record in records if "subject_entity" in record]
-
-
 def entity_name(side: Mapping[str, Any] | None) -> str:
     """Return the name of the entity on one side of a record; "" where there is none."""
     return str(((side or {}).get("entity") or {}).get("str") or "")
-
-
-def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:
-    """Return the records that the texts of a run were written for.
-
-    Args:
-        manifest: `manifest.json` of the run; its job names the source of the records.
-        passages: `tables.PASSAGES`.
-
-    Raises:
-        RecordError: The manifest is of no such run, or records are not there any more.
-    """
-    job, written = manifest.get("job") or {}, set(passages["case_id"].to_pylist())
-    if not {"data", "configs"} <= job.keys():
-        raise RecordError("manifest: no job with data and configs in it. Give the folder of `seesaw-cf texts write`.")
-    everything = read_records(job["data"], job["configs"]).values()
-    records = [row for rows in everything for row in rows if row["case_id"] in written]
-    if lost := written - {row["case_id"] for row in records}:
-        raise RecordError(
-            f"{job['data']} {job['configs']}: {len(lost)} of {len(written)} cases of the run are not there any more, "
-            f"first {min(lost)}. Put the records back where they were."
-        )
-    return records
 
 
 def request_of(record: LongformRecord) -> EditRequest:
@@ -187,3 +161,120 @@ def spare_cases(rows: Sequence[LongformRecord], evaluated: Sequence[LongformReco
 
 def _people(row: LongformRecord) -> set[str]:
     return {row["requested_rewrite"]["subject"], *(entity_name(row.get(side)) for side in SIDES.values())} - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePrompt:
+    """One text to be written.
+
+    Attributes:
+        passage: "subject", "related", "guided" or "free".
+        number: Which prompt of its kind, from 0.
+        entity: Person or thing of the text.
+        text: The prompt, with the lead at its end; "" when the record cannot make it.
+        status: "ok", or what is missing in the record.
+        lead: Words of the prompt that the passage begins with.
+    """
+
+    passage: str
+    number: int
+    entity: Entity
+    text: str
+    status: str = "ok"
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EditedCase:
+    """One edit and the texts that are written before and after it."""
+
+    case_id: int
+    request: EditRequest
+    prompts: tuple[PassagePrompt, ...]
+    dataset: str = ""  # format and kind of a coupled record, such as "zsre factual"
+
+
+def coupled_cases(records: Sequence[LongformRecord]) -> list[EditedCase]:
+    """Return the edits of a `coupled_*` config with their two prompts.
+
+    Source: LEME, Figure 2 and Appendix A.1; the last item, the relationship to the other entity of the couple, as in
+        the released code and in the instructions that people were given (Table 4).
+    Deviates: the released code writes "-relationship" without a space; the other items have one.
+
+    Args:
+        records: Rows of the config.
+
+    Returns:
+        One case per record. A record without related entity keeps a prompt with a status that tells why.
+
+    Raises:
+        RecordError: The edit or the subject's prompt is missing in a record, or two share a case id.
+    """
+    cases: dict[int, EditedCase] = {}
+    for record in records:
+        prompts = _side_prompt(record, "subject", "related"), _side_prompt(record, "related", "subject")
+        if prompts[0].status != "ok":
+            raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
+        dataset = " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
+        case = EditedCase(record["case_id"], request_of(record), prompts, dataset)
+        if cases.setdefault(case.case_id, case) is not case:
+            raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
+    return list(cases.values())
+
+
+def _side_prompt(record: LongformRecord, passage: str, other: str) -> PassagePrompt:
+    side, couple = record.get(SIDES[passage]) or {}, entity_name(record.get(SIDES[other]))
+    name, text = entity_name(side), str(side.get("essay") or "").strip()
+    if not name or not text:
+        return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
+    text += f"\n- relationship to {couple}" if couple else ""
+    return PassagePrompt(passage, 0, Entity(side["entity"].get("id"), name), text)
+
+
+def open_ended_cases(records: Sequence[LongformRecord]) -> list[EditedCase]:
+    """Return the edits of the `open_ended` config with their guided and free prompts.
+
+    Raises:
+        RecordError: The edit is missing in a record, or rows of one case name different edits.
+    """
+    cases: dict[int, EditedCase] = {}
+    for record in records:
+        request, use = request_of(record), record["use"]
+        case = cases.get(record["case_id"], EditedCase(record["case_id"], request, ()))
+        if case.request != request:
+            raise RecordError(
+                f"open-ended record: case {case.case_id} has two edits. Keep one config's cases at a time."
+            )
+        number = sum(prompt.passage == use for prompt in case.prompts)
+        prompt = PassagePrompt(use, number, Entity(record.get("subject_id"), request.subject), record["prompt"])
+        cases[case.case_id] = replace(case, prompts=(*case.prompts, prompt))
+    return list(cases.values())
+
+
+def cases_of(
+    configs: Mapping[str, Sequence[LongformRecord]], limit: int | None = None, seed: int = 0
+) -> tuple[list[LongformRecord], list[EditedCase]]:
+    """Return the records and the cases that texts are written for, config by config.
+
+    Args:
+        configs: Config -> its records.
+        limit: Only so many cases of each config.
+        seed: Of which.
+
+    Raises:
+        RecordError: A case is in two configs, or nothing is to be written.
+    """
+    records: list[LongformRecord] = []
+    cases: list[EditedCase] = []
+    for rows in configs.values():
+        own = open_ended_cases(rows) if rows and "use" in rows[0] else coupled_cases(rows)
+        if limit is not None and limit < len(own):
+            own = [own[index] for index in sorted(np.random.default_rng(seed).permutation(len(own))[:limit])]
+        ids = {case.case_id for case in own}
+        if clash := ids & {case.case_id for case in cases}:
+            raise RecordError(f"configs {[*configs]}: case {min(clash)} is in two of them. Run them apart.")
+        records += [row for row in rows if row["case_id"] in ids]
+        cases += own
+    if not cases:
+        raise RecordError(f"configs {[*configs]}: nothing to write. Check --data, --config and --limit.")
+    return records, cases

@@ -8,21 +8,21 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
-from seesaw_cf.texts.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, reflected_row
-from seesaw_cf.texts.runs import edit_sentence
-from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, REFLECTED, AnnotationRow, FlawRow
+from seesaw_cf.texts.pairs import PassagePair, flaw_row, passage_pairs
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, REFLECTED, edit_sentence
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
@@ -122,35 +122,33 @@ def released_flaws(
             coding, or a pair twice with different answers; the message has the file and the row.
     """
     one_of("meaning of blank cells", blank, ("equal", "missing"))
-    rows = _read(path, [*_EDIT_AND_TEXTS, *_COLUMNS.values()])
-    rater = rater or path.stem
+    rows, rater = _read(path, [*_EDIT_AND_TEXTS, *_COLUMNS.values()]), rater or path.stem
     labels = {number: {flaw: _label(row[column]) for flaw, column in _COLUMNS.items()} for number, row in rows.items()}
     answers = {**_coding(path, labels, coding), "": 0 if blank == "equal" else None}
-    out: list[FlawRow] = []
-    reflected = []
+    out, reflected = [], []
     seen: dict[str, tuple[int, dict[str, str]]] = {}
     for number, row in rows.items():
         if empty := [name for name in _EDIT_AND_TEXTS if not row[name].strip()]:
             raise RecordError(f"{path}: row {number} has nothing for {', '.join(empty)}. Fill it in, or take it out.")
-        pair, _ = _pair(row)
-        own = labels[number] | {"reflected": _label(row.get("Edit reflected?", ""))}
-        first, earlier = seen.setdefault(pair.pair_id, (number, own))
+        (pair, _), told = _pair(row), _label(row.get("Edit reflected?", ""))
+        first, earlier = seen.setdefault(pair.pair_id, (number, labels[number] | {"reflected": told}))
+        if earlier != labels[number] | {"reflected": told}:
+            raise RecordError(f"{path}: row {number} repeats the pair of row {first} with other answers. Keep one.")
         if first != number:
-            if earlier != own:
-                raise RecordError(f"{path}: row {number} repeats the pair of row {first} with other answers. Keep one.")
             continue
-        for flaw, label in labels[number].items():
-            if label not in answers:
+        cells: list[tuple[str, str, Mapping[str, object]]] = [("Edit reflected?", told, _REFLECTED)]
+        cells += [(_COLUMNS[flaw], label, answers) for flaw, label in labels[number].items()]
+        for column, label, known in cells:
+            if label not in known:
                 raise RecordError(
-                    f"{path}: row {number} has {row[_COLUMNS[flaw]]!r} for {_COLUMNS[flaw]!r}, expected "
-                    f"{', '.join(word for word in answers if word)} or nothing. Put the cell right."
+                    f"{path}: row {number} has {row[column]!r} for {column!r}, expected "
+                    f"{', '.join(word for word in known if word)} or nothing. Put the cell right."
                 )
-            answer = FlawAnswer(answers[label], reply=label, status="not rated" if answers[label] is None else "ok")
-            out.append(flaw_row(pair, flaw, rater, "pre", answer))
-        if own["reflected"] not in _REFLECTED:
-            raise RecordError(f"{path}: row {number} has {own['reflected']!r} for 'Edit reflected?', expected 1 or 0.")
-        reflected.append(reflected_row(pair, rater, _REFLECTED[own["reflected"]]))
-    return flaw_table(out), pa.Table.from_pylist(reflected, schema=REFLECTED)
+        for flaw, label in labels[number].items():
+            change = answers[label]
+            out.append(flaw_row(pair, flaw, rater, "pre", change, label, "not rated" if change is None else "ok"))
+        reflected.append(asdict(pair) | {"rater": rater, "reflected": _REFLECTED[told], "comment": ""})
+    return pa.Table.from_pylist(out, FLAWS), pa.Table.from_pylist(reflected, REFLECTED)
 
 
 def _coding(path: Path, labels: Mapping[int, Mapping[str, str]], coding: str) -> Mapping[str, int]:
@@ -180,7 +178,23 @@ def _label(word: str) -> str:
 _CLAIM = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 _ANNOTATED = ("content", "sample_id", "example_id", "classification", "method", "label")
 _EDITORS = {"no_edit": ("none", "pre"), "human": ("human", "post")}  # every other method is an editor
-_PASSAGES = {"main_passage": "subject", "related_passage": "related"}
+_KINDS = {
+    f"{kind}_and_{name}_passage": (kind, side)
+    for kind in CLAIM_KINDS
+    for name, side in (("main", "subject"), ("related", "related"))
+}
+
+
+def content_parts(where: str, content: str) -> tuple[str, str, bool]:
+    """Take "Passage: ... Claim: ..." apart: both texts, and whether an empty line says that the passage is whole.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    match = _CLAIM.fullmatch(content)
+    if match is None or not match["premise"].strip() or not match["claim"].strip():
+        raise RecordError(f"{where}: content {content[:60]!r} is not 'Passage: ... Claim: ...'.")
+    return match["premise"].strip(), match["claim"].strip(), match["gap"].count("\n") > 1
 
 
 def released_annotations(path: Path, annotator: str = "LEME") -> tuple[pa.Table, Counter[str]]:
@@ -205,56 +219,25 @@ def released_annotations(path: Path, annotator: str = "LEME") -> tuple[pa.Table,
     """
     rows = []
     for number, row in _read(path, _ANNOTATED).items():
-        match = _CLAIM.fullmatch(row["content"])
-        if match is None or not match["premise"].strip() or not match["claim"].strip():
-            raise RecordError(
-                f"{path}, row {number}: content {row['content'][:60]!r} is not 'Passage: ... Claim: ...'."
-            )
-        if row["classification"] not in LABELS:
-            problem = unknown_name("classification", row["classification"], LABELS)
-            raise UnknownNameError(f"{path}, row {number}: {problem}")
-        parts = {"premise": match["premise"].strip(), "claim": match["claim"].strip(), "number": number}
-        rows.append({**row, **parts, "whole": match["gap"].count("\n") > 1})
+        where = f"{path}, row {number}"
+        premise, claim, whole = content_parts(where, row["content"])
+        one_of(f"classification in {where}:", row["classification"], LABELS)
+        kind, passage = _KINDS[one_of(f"label in {where}:", row["label"], _KINDS)]
+        editor, phase = _EDITORS.get(row["method"], (row["method"], "post"))
+        about = {"editor": editor, "case_id": seed_of(row["sample_id"]), "relation": "", "phase": phase, "sample": 0}
+        about |= {"passage": passage, "claim_kind": kind, "claim": claim, "label": row["classification"]}
+        about["claim_id"] = hashlib.sha256(claim.encode()).hexdigest()[:16]
+        rows.append(about | {"premise": premise, "whole": whole, "example_id": row["example_id"]})
     out, left_out = [], Counter[str]()
-    frame = pd.DataFrame(rows, columns=[*_ANNOTATED, "premise", "claim", "number", "whole"])
-    for _, part in frame.groupby(["example_id", "claim"], sort=False):
+    for _, part in pd.DataFrame(rows).groupby(["example_id", "claim"], sort=False) if rows else ():
         if not part["whole"].any():
             left_out["stretches of a passage that has no row of its own"] += 1
             continue
         longest = part.loc[part.loc[part["whole"], "premise"].str.len().idxmax()]
         others = part.drop(longest.name)
-        same = others.loc[others["classification"] == longest["classification"], "premise"]
-        evidence = [text for text in dict.fromkeys(same) if text in longest["premise"]]
-        out.append(_annotation(path, longest, evidence, annotator))
+        same = others.loc[others["label"] == longest["label"], "premise"]
+        evidence = [text for text in dict.fromkeys(same) if text in str(longest["premise"])]
+        out.append(longest.to_dict() | {"annotator": annotator, "evidence": evidence, "reply": "", "status": "ok"})
     if not out:
         raise RecordError(f"{path}: no row is about a whole passage. Expected an empty line before 'Claim:' in those.")
-    return pa.Table.from_pylist(out, schema=ANNOTATIONS), left_out
-
-
-def _annotation(path: Path, row: pd.Series, evidence: list[str], annotator: str) -> AnnotationRow:
-    kind, _, passage = row["label"].partition("_and_")
-    if kind not in CLAIM_KINDS or passage not in _PASSAGES:
-        raise RecordError(
-            f"{path}, row {row['number']}: label {row['label']!r}, expected {' or '.join(CLAIM_KINDS)}, followed by "
-            "'_and_main_passage' or '_and_related_passage'."
-        )
-    editor, phase = _EDITORS.get(row["method"], (row["method"], "post"))
-    return {
-        "editor": editor,
-        "case_id": seed_of(row["sample_id"]),
-        "relation": "",
-        "phase": phase,
-        "sample": 0,
-        "passage": _PASSAGES[passage],
-        "claim_kind": kind,
-        "claim_id": hashlib.sha256(row["claim"].encode()).hexdigest()[:16],
-        "claim": row["claim"],
-        "annotator": annotator,
-        "label": row["classification"],
-        "p_supports": None,
-        "p_neutral": None,
-        "p_contradicts": None,
-        "evidence": evidence,
-        "reply": "",
-        "status": "ok",
-    }
+    return pa.Table.from_pylist(out, ANNOTATIONS), left_out

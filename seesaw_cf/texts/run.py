@@ -11,28 +11,42 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
+from transformers import AutoConfig
 
-from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
+from seesaw_cf.base.errors import EditError, RecordError, UnknownNameError, hide_secrets
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.system import versions
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
+from seesaw_cf.effects.instruments import read_instruments
 from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
+from seesaw_cf.generation.types import Generator
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
-from seesaw_cf.models.editor import Example, LearnsFromCases
+from seesaw_cf.models.editor import Editor, LearnsFromCases
 from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
+from seesaw_cf.models.names import EMBEDDED
+from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
-from seesaw_cf.texts.job import Generation, RateJob, WriteJob
-from seesaw_cf.texts.prompts import EditedCase, coupled_cases, open_ended_cases
-from seesaw_cf.texts.rate import find_raters, rate_run
-from seesaw_cf.texts.records import LongformRecord, read_records, spare_cases, usual_configs
-from seesaw_cf.texts.write import ApiWriter, LocalWriter, PassageRun, Writer
+from seesaw_cf.run.prepare import check_texts
+from seesaw_cf.texts.claims import CLAIMS, Lexical, answered_claims, claim_questions
+from seesaw_cf.texts.classify import load_classifier, load_rater
+from seesaw_cf.texts.job import RATED, Generation, RateJob, WriteJob
+from seesaw_cf.texts.judge import Instrument, Judge, Rater, TextQuestion, digest, rate
+from seesaw_cf.texts.pairs import flaw_questions, flaws, sample_pairs
+from seesaw_cf.texts.records import LongformRecord, cases_of, read_records, spare_cases, usual_configs
+from seesaw_cf.texts.released import read_pairs
+from seesaw_cf.texts.survey import answered_questions, survey, survey_questions
+from seesaw_cf.texts.tables import TABLES, RunTexts
+from seesaw_cf.texts.write import PassageRun, with_leads
 
 _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 _NO_DEMONSTRATIONS = (
@@ -59,33 +73,33 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     job = replace(job, editors=planned(job.editors), configs=job.configs or usual_configs(job.data))
-    texts, writer = job.texts(), OpenAIGenerator(job.base_url, job.model, job.key_env, chat=True)
+    server = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=True)
     for name in job.editors:
         load_editor(split_control(name)[0] or name)
         if job.base_url and name != "ike":
             raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
     if job.base_url:
-        writer.check()
+        server.check()
     rating = RateJob(out, raters=job.rate, device=job.device, dtype=job.dtype, seed=job.seed) if job.rate else None
     raters = find_raters(rating, out) if rating else []
     rows = read_records(job.data, job.configs)
-    records, cases = cases_of_job(job, rows, lead=False)
-    model: JsonObject
-    if job.base_url:
-        api: Writer = ApiWriter(CachedGenerator(writer, out / "cache"))
-        model = {"id": writer.name, "chat": writer.chat}
-    else:
+    records, cases = cases_of(rows, job.limit, job.seed)
+    generator: Generator = CachedGenerator(server, out / "cache")
+    editors: Mapping[str, Editor | None] = dict.fromkeys(job.editors)
+    facts: JsonObject = {"id": server.name, "chat": server.chat}
+    if not job.base_url:
         spare = spare_cases([row for group in rows.values() for row in group], records)
-        api, model = _local_writer(job, spare, [prompt.text for case in cases for prompt in case.prompts])
-    if not model["chat"]:
-        records, cases = cases_of_job(job, rows, lead=True)
-    manifest = _manifest(job, texts, records, model)
+        generator, editors, facts = _local_model(job, spare, [prompt.text for case in cases for prompt in case.prompts])
+    if not facts["chat"]:
+        cases = [with_leads(case) for case in cases]
+    texts = job.texts()
     PassageRun(
-        api, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.block, progress
+        generator, editors, cases, _manifest(job, texts, records, facts), out, texts.samples, texts.sampling, job.block,
+        progress,
     ).run()  # fmt: skip
     lines = [f"{len(cases)} edits by {', '.join(job.editors)}: passages.parquet and edits.parquet are in {out}."]
     if rating:
-        lines.append(rate_run(rating, raters, out))
+        lines.append(run_rate(rating, out, raters))
     if job.report:
         from seesaw_cf.texts.report.write import report_run
 
@@ -93,61 +107,10 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
     return "\n".join(lines)
 
 
-def run_rate(job: RateJob, out: Path | None = None) -> str:
-    """Rate the texts of a finished run: its survey, claims and flaws.
-
-    Args:
-        job: What to do.
-        out: Folder of the tables: ratings.parquet, annotations.parquet, flaws.parquet, swapped.parquet and
-            calls.parquet; the run's own when None. Rows of other raters that are there stay.
-
-    Returns:
-        Plain text for a terminal.
-
-    Raises:
-        SeesawError: Any of the package's errors; every reply is kept and not asked for again.
-    """
-    if out is None and not job.run.is_dir():
-        raise RecordError(f"{job.run}: pairs from a file have no run folder. Say where the tables go with --out.")
-    out = out or job.run
-    return rate_run(job, find_raters(job, out), out)
-
-
-def cases_of_job(
-    job: WriteJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
-) -> tuple[list[LongformRecord], list[EditedCase]]:
-    """Return the records, and the cases that texts are written for, config by config.
-
-    Args:
-        job: Which of them.
-        everything: Config -> its records.
-        lead: Prompts end with the entity's name.
-
-    Raises:
-        RecordError: A case is in two configs, or nothing is to be written.
-    """
-    records: list[LongformRecord] = []
-    cases: list[EditedCase] = []
-    for rows in everything.values():
-        config_cases = (
-            open_ended_cases(rows) if rows and "use" in rows[0]
-            else coupled_cases(rows, lead=lead)
-        )  # fmt: skip
-        if job.limit is not None and job.limit < len(config_cases):
-            chosen = sorted(np.random.default_rng(job.seed).permutation(len(config_cases))[: job.limit])
-            config_cases = [config_cases[index] for index in chosen]
-        ids = {case.case_id for case in config_cases}
-        if clash := ids & {case.case_id for case in cases}:
-            raise RecordError(f"configs {job.configs}: case {min(clash)} is in two of them. Run them apart.")
-        records += [row for row in rows if row["case_id"] in ids]
-        cases += config_cases
-    if not cases:
-        raise RecordError(f"{job.data} {job.configs}: nothing to write. Check --data, --config and --limit.")
-    return records, cases
-
-
-def _local_writer(job: WriteJob, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, JsonObject]:
-    """Return the model that writes, and its entry in the manifest."""
+def _local_model(
+    job: WriteJob, spare: Sequence[Case], prompts: Sequence[str]
+) -> tuple[HFGenerator, dict[str, Editor | None], JsonObject]:
+    """Return the model that writes, its editors, not fitted yet, and its entry in the manifest."""
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
     model, tokenizer = load_model(
@@ -160,20 +123,17 @@ def _local_writer(job: WriteJob, spare: Sequence[Case], prompts: Sequence[str]) 
         overrides["ike"] = {"room": room} | overrides.get("ike", {})
     editors = make_editors(job.editors, model, overrides, corpus, spare)
     check_texts(editors, corpus is not None)
-    pools = {name: editor.pool for name, editor in editors.items() if isinstance(editor, LearnsFromCases)}
-    if pools.get("ike") == ():
-        _log.warning(_NO_DEMONSTRATIONS)
-    configs = {
-        name: asdict(editor.config) | ({"demonstrations": _digest(pools[name])} if name in pools else {})
-        for name, editor in editors.items()
-    }
+    configs = {}
+    for name, editor in editors.items():
+        configs[name] = asdict(editor.config)
+        if isinstance(editor, LearnsFromCases):
+            pool = json.dumps([example.text for example in editor.pool])
+            configs[name]["demonstrations"] = sha256(pool.encode()).hexdigest()[:16]
+            if name == "ike" and not editor.pool:
+                _log.warning(_NO_DEMONSTRATIONS)
     facts = {**model_facts(job.model, model, tokenizer, job.revision, job.dtype), "chat": chat, "editors": configs}
     facts |= {**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)}
-    return LocalWriter(HFGenerator(model, tokenizer, chat), editors), facts
-
-
-def _digest(pool: Sequence[Example]) -> str:
-    return sha256(json.dumps([example.text for example in pool]).encode()).hexdigest()[:16]
+    return HFGenerator(model, tokenizer, chat), dict(editors), facts
 
 
 def _manifest(
@@ -199,3 +159,143 @@ def _manifest(
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )
+
+
+_TABLE = {"survey": "ratings", "claims": "annotations", "flaws": "flaws"}
+
+
+def find_raters(job: RateJob, out: Path) -> list[Rater]:
+    """Return the raters of a job; found first, so that a wrong name costs nothing.
+
+    Args:
+        job: Names them.
+        out: Folder in which replies of judges are kept.
+
+    Raises:
+        UnknownNameError: No such model.
+        ServiceError: The server's key is missing.
+        RecordError: Answered examples are wanted, and there are none.
+    """
+    return [_rater(job, name, out) for name in job.raters]
+
+
+def _rater(job: RateJob, name: str, out: Path) -> Rater:
+    if name == Lexical.name:
+        return Lexical()
+    if job.base_url:
+        server = OpenAIGenerator(job.base_url, name, job.key_env, chat=True)
+        server.check()
+        return _judge(job, server, out)
+    if name not in EMBEDDED:
+        try:
+            config = AutoConfig.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise UnknownNameError(
+                f"rater {name!r} could not be loaded ({type(error).__name__}: {why}). Expected 'lexical', the folder "
+                "or Hub id of a classifier or a language model, or with --base-url the name of a model there."
+            ) from error
+        if any("SequenceClassification" in kind for kind in config.architectures or ()):
+            device = "cpu" if job.device == "auto" else job.device
+            return load_rater(name, device) if hasattr(config, "survey_items") else load_classifier(name, device=device)
+    model, tokenizer = load_model(name, device=job.device, dtype=job.dtype)
+    return _judge(job, HFGenerator(model, tokenizer, chat=bool(tokenizer.chat_template)), out)
+
+
+def _judge(job: RateJob, generator: Generator, out: Path) -> Judge:
+    examples = _examples(job.examples, job.shots)
+    learned = frozenset(digest(text) for own in examples.values() for question, _ in own for text in question.texts)
+    wording = read_instruments(job.wording).sha256
+    store = CachedGenerator(generator, out / "cache")
+    return Judge(store, job.shots, examples, learned, job.temperature, seed=job.seed, wording=wording)
+
+
+def _examples(places: Sequence[Path], shots: int) -> dict[str, list[tuple[TextQuestion, str]]]:
+    """Return questions that people answered: the first place is their run, the others have their tables."""
+    if not shots:
+        return {}
+    if len(places) < 2:
+        raise RecordError(f"{shots} answered examples are wanted. Name a run and people's answers: --examples RUN DIR.")
+    texts, *answers = map(RunTexts, places)
+    examples: dict[str, list[tuple[TextQuestion, str]]] = {"survey": [], "claims": []}
+    for own in answers:
+        if (ratings := own.table("ratings")) is not None:
+            rated = answered_questions(texts.samples, ratings)
+            examples["survey"] += [(question, f" Rating: {rating}") for question, rating in rated]
+        if (labels := own.table("annotations")) is not None:
+            labelled = answered_claims(claim_questions(texts.coupled_passages, texts.coupled), labels)
+            examples["claims"] += [(question, f"Label: {judgement.label}") for question, judgement in labelled]
+    if not any(examples.values()):
+        raise RecordError(
+            f"{', '.join(str(own.folder) for own in answers)}: no answers about texts of {texts.folder}. Give folders "
+            "that `people import` wrote."
+        )
+    return examples
+
+
+def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | None = None) -> str:
+    """Rate the texts of a finished run: its survey, claims and flaws.
+
+    Args:
+        job: What is rated, and how.
+        out: Folder of the tables: ratings.parquet, annotations.parquet, flaws.parquet, swapped.parquet and
+            calls.parquet; the run's own when None. Rows of other raters that are there stay.
+        raters: Of `find_raters`, where they are found already.
+
+    Returns:
+        One line per table.
+
+    Raises:
+        SeesawError: Any of the package's errors; every reply is kept and not asked for again.
+    """
+    file = job.run if job.run.is_file() else None
+    if file and out is None:
+        raise RecordError(f"{file}: pairs from a file have no run folder. Say where the tables go with --out.")
+    out = out or job.run
+    raters = find_raters(job, out) if raters is None else raters
+    run, words, again = RunTexts(job.run), read_instruments(job.wording), 0
+    asked: dict[str, tuple[Instrument, list[TextQuestion]]] = {}
+    if file is None and run.coupled:
+        asked["survey"] = survey(words), survey_questions(run.samples, words)
+        asked["claims"] = CLAIMS, claim_questions(run.coupled_passages, run.coupled, words)
+    if pairs := read_pairs(file or job.run / "passages.parquet")[0]:
+        drawn = sample_pairs(pairs, job.limit, job.seed)
+        once, swapped = flaw_questions(drawn, words, job.seed, job.duplicates, job.protocol)
+        asked["flaws"], again = (flaws(job.protocol), once + swapped), len(swapped)
+    tables: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+    for rater in raters:
+        able = [kind for kind in rater.kinds if kind in (job.what or RATED) and kind in asked]
+        if not able:
+            raise RecordError(
+                f"{job.run}: nothing that {rater.name!r} can rate. It does {', '.join(rater.kinds)}; "
+                f"the run has texts for {', '.join(asked) or 'nothing'}."
+            )
+        for kind in able:
+            rows, calls = rate(*asked[kind], rater)
+            first = rows.num_rows - (again if kind == "flaws" else 0)
+            parts = {_TABLE[kind]: rows.slice(0, first), "swapped": rows.slice(first), "calls": calls}
+            for name, part in parts.items():
+                tables[name] += [part] if part.num_rows else []
+            if kind == "claims":
+                _write_facts(out, rater)
+    return "\n".join(_write(out / f"{name}.parquet", own, TABLES[name]) for name, own in tables.items() if own)
+
+
+def _write_facts(out: Path, rater: Rater) -> None:
+    """Keep the name of a classifier, and the report of its training, empty without one."""
+    file = Path(rater.source) / "report.json"
+    report = read_json(file, any_number=True) if rater.source and file.is_file() else {}
+    dump_json(out / "annotator.json", {"name": rater.name, "report": report})
+
+
+def _write(file: Path, parts: Sequence[pa.Table], schema: pa.Schema) -> str:
+    """Write rows beside those of other raters that are there."""
+    column = "annotator" if "annotator" in schema.names else "rater"
+    table = pa.concat_tables(parts)
+    if file.exists():
+        before = read_table(file, schema)
+        names = pa.array(sorted(set(table[column].to_pylist())), pa.string())
+        table = pa.concat_tables([before.filter(pc.invert(pc.is_in(before[column], names))), table])
+    write_table(file, table)
+    statuses = table["status"].to_pylist()
+    return f"{file}: {table.num_rows} rows, {len(statuses) - statuses.count('ok')} without an answer."

@@ -1,21 +1,22 @@
-"""LEME's survey: passages become samples, samples and items become questions with a rating from 1 to 7."""
+"""LEME's survey: recorded facts as statements, passages with them as samples, and items about samples as questions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments, Item, Shown
-from seesaw_cf.texts.claims import claims_of, foreign
-from seesaw_cf.texts.judge import Answer, Instrument, Prompt, few_shot, is_refusal
-from seesaw_cf.texts.records import LongformRecord, entity_name
-from seesaw_cf.texts.tables import RATINGS, PassageRow, RatingRow, SampleRow
+from seesaw_cf.texts.judge import Instrument, Parsed, TextQuestion, foreign, is_refusal
+from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name
+from seesaw_cf.texts.tables import PLACE, RATINGS
 
 # What a rater sees of a sample, and how it is called.
 TITLES = {
@@ -26,6 +27,8 @@ TITLES = {
     "main": "Main passage",
     "related": "Related passage",
 }
+# How a recorded fact is said. "published": the words of the annotated data of LEME.
+WORDINGS = {"published": "{entity} {property} {values}", "sentence": "The {property} of {entity} is {values}."}
 _PASSAGE = {"main": "subject", "related": "related"}
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _RATING = re.compile(
@@ -35,18 +38,24 @@ _BARE = re.compile(rf"[\W_]*?{_NUMBER}(?:\s*/\s*7)?[\W_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class TextPlace:
-    """Which text of which edit, as in `tables.PASSAGES`."""
+class Claim:
+    """A statement about an entity.
 
-    editor: str
-    case_id: int
-    relation: str
-    phase: str
-    sample: int
+    Attributes:
+        kind: One of `leme_annotation.CLAIM_KINDS`.
+        id: "new_fact", "old_fact", or the property of a ground truth such as "P106".
+        text: The statement; "" when the record cannot make it.
+        status: "ok", or what is missing in the record.
+    """
+
+    kind: str
+    id: str
+    text: str
+    status: str = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class SurveySample(TextPlace):
+class SurveySample:
     """Two passages of one text of one edit, and what is known about their entities.
 
     Attributes:
@@ -59,14 +68,73 @@ class SurveySample(TextPlace):
         missing: "main" and "related" -> why the text is missing, for those without one.
     """
 
+    editor: str
+    case_id: int
+    relation: str
+    phase: str
+    sample: int
     subject: str
     related_entity: str
     new_fact: str
     target_new: str
     target_true: str
-    old_facts: Mapping[str, tuple[str, ...]] = field(hash=False)
-    passages: Mapping[str, str] = field(hash=False)
-    missing: Mapping[str, str] = field(default_factory=dict, hash=False)
+    old_facts: Mapping[str, tuple[str, ...]]
+    passages: Mapping[str, str]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> TableRow:
+        """Which text of which edit."""
+        return {name: getattr(self, name) for name in PLACE}
+
+
+def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, list[Claim]]:
+    """Return the claims of a Coupled Entity record for its subject passage and its related passage.
+
+    Args:
+        record: A row of a `coupled_*` config.
+        wording: One of `WORDINGS`.
+
+    Returns:
+        "subject" and "related" -> claims. A record without related entity gives one claim on the related passage with a
+        status that tells why.
+
+    Raises:
+        UnknownNameError: Unknown wording.
+        RecordError: The edit is missing in the record.
+
+    Source: LEME, section 3.3.
+    Deviates: ground truths of the related passage name the related entity (the released code names the subject); a
+        value listed twice is stated once.
+    """
+    form = WORDINGS[one_of("claim wording", wording, WORDINGS)]
+    request = record.get("requested_rewrite")
+    if not request or request["prompt"].count("{}") != 1:
+        raise RecordError(
+            f"coupled record {record.get('case_id')}: requested_rewrite is {request!r}, expected an edit whose prompt "
+            "has one '{}'. Make the records with `seesaw-cf build --coupled`."
+        )
+    facts = []
+    for kind, target in (("new_fact", "target_new"), ("old_fact", "target_true")):
+        label, missing = _name(request[target]), f"the record has no target for the {kind.replace('_', ' ')}"
+        text = f"{request['prompt'].replace('{}', request['subject'])} {label}"
+        facts.append(Claim(kind, kind, text) if label else Claim(kind, kind, "", missing))
+    claims = {}
+    for passage, name in SIDES.items():
+        side = record.get(name) or {}
+        entity, claims[passage] = entity_name(side).strip(), [*facts]
+        if not entity:
+            claims[passage] = [Claim("ground_truth", "", "", f"the record has no {passage} entity")]
+            continue
+        for truth in side.get("ground_truth") or []:
+            if values := ", ".join(dict.fromkeys(filter(None, map(_name, truth["values"])))):
+                text = form.replace("{property}", truth["property"]).replace("{values}", values)
+                claims[passage].append(Claim("ground_truth", truth["property_id"], text.replace("{entity}", entity)))
+    return claims
+
+
+def _name(entity: Mapping[str, Any] | None) -> str:
+    return str((entity or {}).get("str") or "").strip()
 
 
 def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> list[SurveySample]:
@@ -83,188 +151,83 @@ def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> lis
         RecordError: A passage has no record, or is there twice.
     """
     by_case = {record["case_id"]: record for record in records}
-    texts: dict[TextPlace, dict[str, PassageRow]] = {}
-    rows: list[PassageRow] = passages.to_pylist()
-    for row in rows:
-        if row["passage"] not in _PASSAGE.values():
+    texts: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in passages.to_pylist():
+        if row["passage"] not in SIDES:
             continue
         if row["case_id"] not in by_case:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
-        place = TextPlace(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
-        if row["passage"] in texts.setdefault(place, {}):
-            raise RecordError(f"passages: two {row['passage']} passages of {astuple(place)}. Keep one run's passages.")
-        texts[place][row["passage"]] = row
-    return [_sample(place, own, by_case[place.case_id]) for place, own in texts.items()]
+        place = tuple(row[name] for name in PLACE)
+        if texts.setdefault(place, {}).setdefault(row["passage"], row) is not row:
+            raise RecordError(f"passages: two {row['passage']} passages of {place}. Keep one run's passages.")
+    return [_sample(place, own, by_case[place[1]]) for place, own in texts.items()]
 
 
-def _sample(place: TextPlace, rows: Mapping[str, PassageRow], record: LongformRecord) -> SurveySample:
+def _sample(place: tuple[Any, ...], rows: Mapping[str, dict[str, Any]], record: LongformRecord) -> SurveySample:
     claims, request = claims_of(record, "sentence"), record["requested_rewrite"]
     texts = {name: (rows[side]["text"] or "").strip() if side in rows else "" for name, side in _PASSAGE.items()}
     reasons = {name: _unusable(rows.get(side), texts[name]) for name, side in _PASSAGE.items()}
-    return SurveySample(
-        **asdict(place),
-        subject=request["subject"],
-        related_entity=entity_name(record.get("related_entity")),
-        new_fact=claims["subject"][0].text,
-        target_new=(request["target_new"] or {}).get("str") or "",
-        target_true=(request["target_true"] or {}).get("str") or "",
-        old_facts={
-            name: tuple(c.text for c in claims[name] if c.kind == "ground_truth" and c.status == "ok")
-            for name in ("subject", "related")
-        },
-        passages=texts,
-        missing={name: f"{name} passage: {why}" for name, why in reasons.items() if why},
-    )
+    old_facts = {
+        name: tuple(c.text for c in own if c.kind == "ground_truth" and c.status == "ok")
+        for name, own in claims.items()
+    }
+    missing = {name: f"{name} passage: {why}" for name, why in reasons.items() if why}
+    new, true = ((request[side] or {}).get("str") or "" for side in ("target_new", "target_true"))
+    related, new_fact = entity_name(record.get("related_entity")), claims["subject"][0].text
+    return SurveySample(*place, request["subject"], related, new_fact, new, true, old_facts, texts, missing)
 
 
-def _unusable(row: PassageRow | None, text: str) -> str:
+def _unusable(row: Mapping[str, Any] | None, text: str) -> str:
     if row is None or row["status"] != "ok" or not text:
         return "not written" if row is None else "empty" if row["status"] == "ok" else row["status"]
     why = foreign(text)
     return f"does not read like English: {why}" if why else ""
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyQuestion:
-    """One item about one sample."""
-
-    item: Item
-    sample: SurveySample
-
-    @property
-    def shown(self) -> Shown:
-        """What the rater sees: the item's fields and nothing else."""
-        sample = self.sample
-        everything = {
-            "new_fact": sample.new_fact,
-            "old_facts": sample.old_facts.get(self.item.old_facts_of, ()),
-            "subject": sample.subject,
-            "related_entity": sample.related_entity,
-            **sample.passages,
-        }
-        return Shown(**{name: everything[name] for name in self.item.fields})  # type: ignore[arg-type]
-
-    @property
-    def skip_reason(self) -> str:
-        """Why it cannot be asked; "" when it can."""
-        for name in self.item.fields:
-            if name in self.sample.missing:
-                return self.sample.missing[name]
-        entity = self.item.old_facts_of
-        return f"the record has no old facts of the {entity} entity" if entity and not self.shown.old_facts else ""
-
-
-def survey_questions(samples: Iterable[SurveySample], words: Instruments = DEFAULT) -> list[SurveyQuestion]:
+def survey_questions(samples: Iterable[SurveySample], words: Instruments = DEFAULT) -> list[TextQuestion]:
     """Return every item about every sample."""
-    return [SurveyQuestion(item, sample) for sample in samples for item in words.items.values()]
+    tasks = {item: _task(item, words) for item in words.items.values()}
+    return [_question(sample, item, task) for sample in samples for item, task in tasks.items()]
 
 
-def answered_questions(samples: Iterable[SurveySample], ratings: pa.Table) -> list[tuple[SurveyQuestion, int]]:
-    """Return questions with people's answers.
-
-    Args:
-        samples: What was rated.
-        ratings: `tables.RATINGS`; rows without a whole rating are left out.
-    """
-    questions = {(*_key(question)[:4], question.item.name): question for question in survey_questions(samples)}
-    rows: list[RatingRow] = ratings.to_pylist()
-    answered = []
-    for row in rows:
-        question = questions.get((row["editor"], row["case_id"], row["phase"], row["sample"], row["item"]))
-        rating = row["rating"]
-        if question is None or question.skip_reason or row["status"] != "ok" or rating is None:
-            continue
-        if float(rating).is_integer():
-            answered.append((question, int(rating)))
-    return answered
-
-
-def _key(question: SurveyQuestion) -> tuple[object, ...]:
-    sample = question.sample
-    return (sample.editor, sample.case_id, sample.phase, sample.sample, question.item.name)
-
-
-class Survey(Instrument[SurveyQuestion]):
-    """The survey as an instrument. Source: LEME, Appendices B.3 and D."""
-
-    name = "survey"
-    schema = RATINGS
-    max_new_tokens = 64
-
-    def prompt(self, question: SurveyQuestion, examples: Sequence[tuple[SurveyQuestion, int]]) -> Prompt:
-        """Return task, criterion, examples and scale, then the statement with what is shown of a sample."""
-        rated = [(_question(example), f" Rating: {rating}") for example, rating in examples]
-        return few_shot(self._task(question.item), rated, _question(question))
-
-    def _task(self, item: Item) -> str:
-        scale = self.words.scale
-        examples = "\n\n".join(
-            f"{kind} example:\n{_fields(item, example)}\nRating: {example.rating} ({scale[example.rating]})\n"
-            f"Reason: {example.reason}"
-            for kind, example in (("Positive", item.good), ("Negative", item.bad))
-        )
-        degrees = "\n".join(f"{number} = {words}" for number, words in scale.items())
-        return (
-            f"{self.words.instructions['survey'].strip()}\n\n"
-            f"You rate one criterion: {item.criterion}\n\n{examples}\n\n"
-            f"Scale, for how far you agree with a statement:\n{degrees}\n\n"
-            "Answer with one line, such as 'Rating: 4', and nothing else."
-        )
-
-    def parse(self, question: SurveyQuestion, reply: str) -> tuple[float | None, str]:
-        """Read the rating: exactly one whole number from 1 to 7 is expected."""
-        bare = _BARE.fullmatch(reply.strip())
-        numbers = [bare[1]] if bare else [number for groups in _RATING.findall(reply) for number in groups if number]
-        values = sorted({float(number) for number in numbers})
-        if len(values) != 1:
-            return None, "two ratings" if values else "refusal" if is_refusal(reply) else "no rating"
-        if values[0] not in self.words.scale:
-            return None, f"{'outside 1-7' if values[0].is_integer() else 'not a whole number'}: {values[0]:g}"
-        return values[0], "ok"
-
-    def row(self, question: SurveyQuestion, rater: str, answer: Answer) -> TableRow:
-        """Return a row of `RATINGS`."""
-        return {name: getattr(question.sample, name) for name in SampleRow.__annotations__} | {
-            "item": question.item.name,
-            "rater": rater,
-            "rating": answer.value,
-            "reply": answer.reply,
-            "status": answer.status,
-            "tries": len(answer.calls),
-            "prompt_tokens": _total(call["prompt_tokens"] for call in answer.calls),
-            "new_tokens": _total(call["new_tokens"] for call in answer.calls),
-        }
-
-    def key(self, question: SurveyQuestion) -> tuple[object, ...]:
-        """Return the text and the item."""
-        return _key(question)
-
-    def seed(self, seed: int, question: SurveyQuestion, attempt: int) -> int:
-        """Return 48 bits of a hash."""
-        return seed_of(seed, *_key(question), attempt)
-
-    def texts(self, question: SurveyQuestion) -> Sequence[str]:
-        """Return both passages."""
-        return [text for text in question.sample.passages.values() if text]
-
-    def skip_reason(self, question: SurveyQuestion) -> str:
-        """Return why a question cannot be asked."""
-        return question.skip_reason
-
-    def is_example_for(self, example: SurveyQuestion, question: SurveyQuestion) -> bool:
-        """Return whether another edit's answer to the same item may be shown."""
-        first, second = example.sample, question.sample
-        same_edit = (first.subject, first.new_fact) == (second.subject, second.new_fact)
-        same = (
-            same_edit
-            or first.case_id == second.case_id
-            or not set(self.texts(example)).isdisjoint(self.texts(question))
-        )
-        return example.item.name == question.item.name and not same
+def _question(sample: SurveySample, item: Item, task: str) -> TextQuestion:
+    everything: dict[str, Any] = {
+        "new_fact": sample.new_fact,
+        "old_facts": sample.old_facts.get(item.old_facts_of, ()),
+        "subject": sample.subject,
+        "related_entity": sample.related_entity,
+        **sample.passages,
+    }
+    shown = Shown(**{name: everything[name] for name in item.fields})
+    missing = [sample.missing[name] for name in item.fields if name in sample.missing]
+    if item.old_facts_of and not shown.old_facts:
+        missing.append(f"the record has no old facts of the {item.old_facts_of} entity")
+    return TextQuestion(
+        (sample.editor, sample.case_id, sample.phase, sample.sample, item.name),
+        sample.place | {"item": item.name},
+        rater_texts(item.name, shown),
+        task,
+        f"{_fields(item, shown)}\n\nStatement: {item.statement}\nRating:",
+        tuple(filter(None, sample.passages.values())),
+        frozenset([sample.case_id, (sample.subject, sample.new_fact)]),
+        next(iter(missing), ""),
+    )
 
 
-def _question(question: SurveyQuestion) -> str:
-    return f"{_fields(question.item, question.shown)}\n\nStatement: {question.item.statement}\nRating:"
+def _task(item: Item, words: Instruments) -> str:
+    """Return task, criterion, examples and scale, as a judge reads them."""
+    examples = "\n\n".join(
+        f"{kind} example:\n{_fields(item, example)}\nRating: {example.rating} ({words.scale[example.rating]})\n"
+        f"Reason: {example.reason}"
+        for kind, example in (("Positive", item.good), ("Negative", item.bad))
+    )
+    degrees = "\n".join(f"{number} = {degree}" for number, degree in words.scale.items())
+    return (
+        f"{words.instructions['survey'].strip()}\n\n"
+        f"You rate one criterion: {item.criterion}\n\n{examples}\n\n"
+        f"Scale, for how far you agree with a statement:\n{degrees}\n\n"
+        "Answer with one line, such as 'Rating: 4', and nothing else."
+    )
 
 
 def _fields(item: Item, sample: Shown) -> str:
@@ -276,6 +239,45 @@ def _fields(item: Item, sample: Shown) -> str:
     return "\n".join(lines)
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    numbers = [count for count in counts if count is not None]
-    return sum(numbers) if numbers else None
+def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
+    """Return what an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
+
+    Args:
+        item: Its name.
+        sample: What it shows.
+    """
+    shown = {name: getattr(sample, name) for name in DEFAULT.items[item].fields}
+    lines = {name: value if isinstance(value, str) else "; ".join(value) for name, value in shown.items()}
+    passages = [f"{TITLES[name]}: {lines[name]}" for name in _PASSAGE if name in lines]
+    facts = [f"{TITLES[name]}: {lines[name]}." for name in TITLES if name in lines and name not in _PASSAGE]
+    return "\n".join(passages), " ".join([f"{DEFAULT.items[item].statement}.", *facts])
+
+
+def answered_questions(samples: Iterable[SurveySample], ratings: pa.Table) -> list[tuple[TextQuestion, int]]:
+    """Return questions with people's answers.
+
+    Args:
+        samples: What was rated.
+        ratings: `tables.RATINGS`; rows without a whole rating are left out.
+    """
+    questions = {question.key: question for question in survey_questions(samples) if not question.skip}
+    rows = [row for row in ratings.to_pylist() if row["status"] == "ok" and float(row["rating"] or 0.5).is_integer()]
+    keys = [tuple(row[name] for name in ("editor", "case_id", "phase", "sample", "item")) for row in rows]
+    return [(questions[key], int(row["rating"])) for key, row in zip(keys, rows) if key in questions]
+
+
+def survey(words: Instruments = DEFAULT) -> Instrument:
+    """Return the survey as an instrument. Source: LEME, Appendices B.3 and D."""
+    return Instrument("survey", RATINGS, partial(_parse, words.scale), max_new_tokens=64)
+
+
+def _parse(scale: Mapping[int, str], question: TextQuestion, reply: str) -> Parsed:
+    """Read the rating: exactly one whole number from 1 to 7 is expected."""
+    bare = _BARE.fullmatch(reply.strip())
+    numbers = [bare[1]] if bare else [number for groups in _RATING.findall(reply) for number in groups if number]
+    values = sorted({float(number) for number in numbers})
+    if len(values) != 1:
+        return {}, "two ratings" if values else "refusal" if is_refusal(reply) else "no rating"
+    if values[0] not in scale:
+        return {}, f"{'outside 1-7' if values[0].is_integer() else 'not a whole number'}: {values[0]:g}"
+    return {"rating": values[0]}, "ok"

@@ -1,179 +1,174 @@
-"""The tables of long form: passages, survey ratings, annotations, failure modes and flaws. Everything after a model has
-written, or a rater has rated, is a function of them."""
+"""The tables of long form, and a finished run of `seesaw-cf texts write` with the records that its texts are about.
+
+Everything after a model has written, or a rater has rated, is a function of these tables.
+"""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.base.tables import Int8, Int32, schema_of
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf.base.errors import RecordError, UnknownNameError
+from seesaw_cf.base.tables import read_table
+from seesaw_cf.records.relations import relation
+from seesaw_cf.run.manifest import RunFolder
+from seesaw_cf.texts.records import LongformRecord, read_records
+
+if TYPE_CHECKING:
+    from seesaw_cf.texts.survey import SurveySample
+
+_TEXT, _WHOLE, _SMALL, _NUMBER = pa.string(), pa.int64(), pa.int32(), pa.float64()
+
+# Which text of which edit. editor: "memit", ...; "none" for the unedited model; "human" for written baselines.
+# relation: relation_id of the edit. phase: "pre" or "post". sample: which of the n samples of a prompt.
+_PLACE = {"editor": _TEXT, "case_id": _WHOLE, "relation": _TEXT, "phase": _TEXT, "sample": _SMALL}
+PLACE = tuple(_PLACE)
+"""Columns that tell which text of which edit a row is about."""
+
+# passage: "subject" or "related" (LEME), "guided" or "free" (open-ended descriptions). status: "ok" or why there is no
+# text; rows without text stay.
+PASSAGES = pa.schema({
+    **_PLACE, "passage": _TEXT, "prompt_id": _SMALL, "entity_id": _TEXT, "entity": _TEXT, "prompt": _TEXT,
+    "seed": _WHOLE, "text": _TEXT, "finish": _TEXT, "new_tokens": _SMALL, "status": _TEXT,
+})  # fmt: skip
+# item: one of the nine of LEME's Appendix D. rating: 1-7, null when `status` is not "ok". reply: in the rater's words.
+RATINGS = pa.schema({
+    **_PLACE, "item": _TEXT, "rater": _TEXT, "rating": _NUMBER, "reply": _TEXT, "status": _TEXT, "tries": _SMALL,
+    "prompt_tokens": _SMALL, "new_tokens": _SMALL,
+})  # fmt: skip
+# claim_kind: "new_fact", "old_fact" or "ground_truth". label: "supports", "neutral" or "contradicts", null unless
+# `status` is "ok". evidence: stretches of the passage, mostly sentences, that carry the label.
+ANNOTATIONS = pa.schema({
+    **_PLACE, "passage": _TEXT, "claim_kind": _TEXT, "claim_id": _TEXT, "claim": _TEXT, "annotator": _TEXT,
+    "label": _TEXT, "p_supports": _NUMBER, "p_neutral": _NUMBER, "p_contradicts": _NUMBER,
+    "evidence": pa.list_(_TEXT), "reply": _TEXT, "status": _TEXT,
+})  # fmt: skip
+# Whether a rater finds a failure mode of LEME in the two passages of a sample. mode: one of
+# `effects.instruments.FAILURE_MODES`. present: null when `status` is not "ok".
+FAILURES = pa.schema({
+    **_PLACE, "mode": _TEXT, "rater": _TEXT, "present": pa.bool_(), "comment": _TEXT, "status": _TEXT,
+})  # fmt: skip
+# One judgement of one flaw on one pair of texts. first: which text the rater saw first, "pre" or "post". change: -1 the
+# flaw is less after the edit, 0 the same, 1 more; null when `status` is not "ok".
+FLAWS = pa.schema({
+    "pair_id": _TEXT, "editor": _TEXT, "case_id": _WHOLE, "relation": _TEXT, "entity_id": _TEXT, "entity": _TEXT,
+    "pre": _TEXT, "post": _TEXT, "flaw": _TEXT, "rater": _TEXT, "first": _TEXT, "change": pa.int8(), "quote": _TEXT,
+    "reply": _TEXT, "status": _TEXT,
+})  # fmt: skip
+# reflected: "yes", "no", "unsure" or null: whether a text states the edit. comment: in the rater's words.
+REFLECTED = pa.schema({
+    "pair_id": _TEXT, "editor": _TEXT, "case_id": _WHOLE, "relation": _TEXT, "entity": _TEXT, "rater": _TEXT,
+    "reflected": _TEXT, "comment": _TEXT,
+})  # fmt: skip
+# What became of an edit. delta_norm: Frobenius norm of the change of all weights, null without one. demonstrations: how
+# many in-context editing showed, null for other editors. dataset: format and kind of its record, such as "zsre
+# factual"; "" without a related entity.
+EDITS = pa.schema({
+    "editor": _TEXT, "case_id": _WHOLE, "relation": _TEXT, "subject": _TEXT, "target_new": _TEXT, "target_true": _TEXT,
+    "status": _TEXT, "delta_norm": _NUMBER, "demonstrations": _SMALL, "dataset": _TEXT,
+})  # fmt: skip
+# The whole request to a judge, and its reply. kind: "survey", "claims" or "flaws". attempt: which try, from 1.
+CALLS = pa.schema({
+    "kind": _TEXT, "question": _TEXT, "rater": _TEXT, "attempt": _SMALL, "prompt": _TEXT, "temperature": _NUMBER,
+    "seed": _WHOLE, "reply": _TEXT, "status": _TEXT, "prompt_tokens": _SMALL, "new_tokens": _SMALL,
+})  # fmt: skip
+TABLES = {
+    "passages": PASSAGES, "edits": EDITS, "ratings": RATINGS, "annotations": ANNOTATIONS, "flaws": FLAWS,
+    "swapped": FLAWS, "calls": CALLS,
+}  # fmt: skip
+"""Name of a Parquet file of a run -> its columns."""
 
 
-class SampleRow(TypedDict):
-    """What a row of `PASSAGES`, `RATINGS` and `ANNOTATIONS` begins with: which text of which edit."""
+@dataclass(frozen=True)
+class RunTexts:
+    """A finished run, each part read when it is first asked for.
 
-    editor: str  # "memit", ...; "none" for the unedited model; "human" for written baselines
-    case_id: int
-    relation: str  # relation_id of the edit
-    phase: str  # "pre" or "post"
-    sample: Int32  # which of the n samples of a prompt
-
-
-class PassageRow(SampleRow):
-    """A row of `PASSAGES`.
-
-    passage: "subject" or "related" (LEME), "guided" or "free" (open-ended descriptions). status: "ok" or why there is
-    no text; rows without text stay.
+    Attributes:
+        folder: Its folder.
     """
 
-    passage: str
-    prompt_id: Int32
-    entity_id: str | None
-    entity: str
-    prompt: str
-    seed: int
-    text: str | None
-    finish: str
-    new_tokens: Int32 | None
-    status: str
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """`manifest.json`.
+
+        Raises:
+            RunFolderError: It is missing or damaged.
+        """
+        return RunFolder.open(self.folder, "texts write", ("passages.parquet",)).manifest
+
+    @cached_property
+    def passages(self) -> pa.Table:
+        """`PASSAGES`."""
+        return read_table(self.folder / "passages.parquet", PASSAGES)
+
+    def table(self, name: str) -> pa.Table | None:
+        """Return one of `TABLES`; None where the run has none, since nothing was rated."""
+        file = self.folder / f"{name}.parquet"
+        return read_table(file, TABLES[name]) if file.exists() else None
+
+    @cached_property
+    def records(self) -> Sequence[LongformRecord]:
+        """The records that its texts were written for.
+
+        Raises:
+            RunFolderError: The manifest is missing or damaged.
+            RecordError: The manifest is of no such run, or records are not there any more.
+        """
+        job, written = self.manifest.get("job") or {}, set(self.passages["case_id"].to_pylist())
+        if not {"data", "configs"} <= job.keys():
+            raise RecordError(
+                "manifest: no job with data and configs in it. Give the folder of `seesaw-cf texts write`."
+            )
+        rows = [row for own in read_records(job["data"], job["configs"]).values() for row in own]
+        records = [row for row in rows if row["case_id"] in written]
+        if lost := written - {row["case_id"] for row in records}:
+            raise RecordError(
+                f"{job['data']} {job['configs']}: {len(lost)} of {len(written)} cases of the run are not there any "
+                f"more, first {min(lost)}. Put the records back where they were."
+            )
+        return records
+
+    @cached_property
+    def coupled(self) -> Sequence[LongformRecord]:
+        """Those of the records that couple a subject with a related entity."""
+        return [record for record in self.records if "subject_entity" in record]
+
+    @cached_property
+    def coupled_passages(self) -> pa.Table:
+        """The passages that are about `coupled` records."""
+        cases = pa.array([record["case_id"] for record in self.coupled], pa.int64())
+        return self.passages.filter(pc.is_in(self.passages["case_id"], cases))
+
+    @cached_property
+    def samples(self) -> list[SurveySample]:
+        """Subject and related passage of the same text together, with what is recorded of both."""
+        from seesaw_cf.texts.survey import survey_samples
+
+        return survey_samples(self.coupled_passages, self.coupled)
 
 
-class RatingRow(SampleRow):
-    """A row of `RATINGS`.
+def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
+    """Return a sentence about each edit: (editor, case_id) -> "Ada Oak: gender was changed from female to male."
 
-    item: one of the nine of LEME's Appendix D. rating: 1-7, None when `status` is not "ok". reply: the rater's own
-    words.
+    Args:
+        edits: `EDITS`.
     """
-
-    item: str
-    rater: str
-    rating: float | None
-    reply: str
-    status: str
-    tries: Int32
-    prompt_tokens: Int32 | None
-    new_tokens: Int32 | None
+    names = ("subject", "relation", "target_true", "target_new")
+    return {(row["editor"], row["case_id"]): edit_sentence(*(row[name] for name in names)) for row in edits.to_pylist()}
 
 
-class AnnotationRow(SampleRow):
-    """A row of `ANNOTATIONS`.
-
-    claim_kind: "new_fact", "old_fact" or "ground_truth". label: "supports", "neutral" or "contradicts", None unless
-    `status` is "ok". evidence: stretches of the passage, mostly sentences, that carry the label.
-    """
-
-    passage: str
-    claim_kind: str
-    claim_id: str
-    claim: str
-    annotator: str
-    label: str | None
-    p_supports: float | None
-    p_neutral: float | None
-    p_contradicts: float | None
-    evidence: list[str]
-    reply: str
-    status: str
-
-
-class FailureRow(SampleRow):
-    """A row of `FAILURES`: whether a rater finds one of LEME's failure modes in the two passages of a sample.
-
-    mode: one of `effects.instruments.FAILURE_MODES`. present: None when `status` is not "ok".
-    """
-
-    mode: str
-    rater: str
-    present: bool | None
-    comment: str
-    status: str
-
-
-class FlawRow(TypedDict):
-    """A row of `FLAWS`: one judgement of one flaw on one pair of texts.
-
-    first: which text the rater saw first, "pre" or "post". change: -1 the flaw is less after the edit, 0 the same, 1
-    more; None when `status` is not "ok".
-    """
-
-    pair_id: str
-    editor: str
-    case_id: int
-    relation: str
-    entity_id: str | None
-    entity: str
-    pre: str
-    post: str
-    flaw: str
-    rater: str
-    first: str
-    change: Int8 | None
-    quote: str
-    reply: str
-    status: str
-
-
-class ReflectedRow(TypedDict):
-    """A row of `REFLECTED`.
-
-    reflected: "yes", "no", "unsure" or None: whether a text states the edit. comment: in the rater's words.
-    """
-
-    pair_id: str
-    editor: str
-    case_id: int
-    relation: str
-    entity: str
-    rater: str
-    reflected: str | None
-    comment: str
-
-
-class CallRow(TypedDict):
-    """What a row of `CALLS` ends with: the whole request to a judge, and its reply."""
-
-    prompt: str
-    temperature: float
-    seed: int
-    reply: str
-    status: str
-    prompt_tokens: Int32 | None
-    new_tokens: Int32 | None
-
-
-class _CallOf(TypedDict):
-    """What a row of `CALLS` begins with: which question, and which try, from 1."""
-
-    kind: str  # "survey", "claims" or "flaws"
-    question: str
-    rater: str
-    attempt: Int32
-
-
-class EditRow(TypedDict):
-    """A row of `EDITS`: what became of an edit.
-
-    dataset: format and kind of its record, such as "zsre factual"; "" without a related entity. delta_norm: Frobenius
-    norm of the change of all weights, None without one. demonstrations: how many in-context editing showed, None for
-    other editors.
-    """
-
-    editor: str
-    case_id: int
-    relation: str
-    subject: str
-    target_new: str
-    target_true: str
-    status: str
-    delta_norm: float | None
-    demonstrations: Int32 | None
-    dataset: str | None
-
-
-PASSAGES = schema_of(PassageRow)
-RATINGS = schema_of(RatingRow)
-ANNOTATIONS = schema_of(AnnotationRow)
-FAILURES = schema_of(FailureRow)
-FLAWS = schema_of(FlawRow)
-REFLECTED = schema_of(ReflectedRow)
-EDITS = schema_of(EditRow)
-CALLS = schema_of(_CallOf, CallRow)
+def edit_sentence(subject: str, relation_id: str, old: str, new: str) -> str:
+    """Return what raters are told about an edit."""
+    try:
+        label = relation(relation_id).label
+    except UnknownNameError:
+        label = "one fact"
+    return f"{subject}: {label} was changed from {old} to {new}."

@@ -34,9 +34,8 @@ from seesaw_cf.texts.classify import (
 )
 from seesaw_cf.texts.job import TrainJob
 from seesaw_cf.texts.judge import digest
-from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.scores import label_scores, rating_scores
-from seesaw_cf.texts.training_data import TrainingData, people_training, read_training
+from seesaw_cf.texts.tables import RunTexts
+from seesaw_cf.texts.training import TrainingData, label_scores, people_training, rating_scores, read_training
 
 _VALIDATION = 4  # one of so many parts of the groups stops the training
 

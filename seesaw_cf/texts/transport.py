@@ -16,7 +16,6 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import neutral
 from seesaw_cf.base.text import read_json, read_text
-from seesaw_cf.base.types import JsonObject
 
 EVIDENCE = "evidence"
 """Question whose answer is words of the last text."""
@@ -37,8 +36,8 @@ class RaterQuestion:
 
     name: str
     text: str
-    choices: tuple[tuple[str, str], ...] = ()
-    help: tuple[str, ...] = ()
+    choices: Sequence[tuple[str, str]] = ()
+    help: Sequence[str] = ()
     several: bool = False
 
 
@@ -50,12 +49,14 @@ class Response:
         where: File and task, for messages.
         item: Id of the task in the key.
         rater: Who.
+        shown: The texts of the task, as they came back.
         answers: A question -> values of its choices, or texts; a question without an answer is missing.
     """
 
     where: str
     item: str
     rater: str
+    shown: Mapping[str, object]
     answers: Mapping[str, tuple[str, ...]]
 
     def text(self, question: str) -> str:
@@ -142,14 +143,10 @@ def read_responses(path: Path, texts: Texts, questions: Sequence[RaterQuestion],
     skipped: list[str] = []
     read = _sheet(path, texts, questions, rater) if path.suffix.lower() == ".csv" else _export(path, rater, skipped)
     responses: dict[tuple[str, str], Response] = {}
-    for response, shown in read:
-        _check_texts(response, shown, texts)
-        for question in questions:
-            _check_answers(response, question, texts[response.item])
-        if responses.setdefault((response.item, response.rater), response).answers != response.answers:
-            raise RecordError(
-                f"{response.where}: {response.rater} answered it twice, in two ways. Keep one, and export again."
-            )
+    for response in read:
+        _check(response, questions, texts)
+        if responses.setdefault((response.item, response.rater), response) is not response:
+            raise RecordError(f"{response.where}: {response.rater} answered it twice. Keep one, and export again.")
     if not any(response.answers for response in responses.values()):
         raise RecordError(
             f"{path}: nobody answered one of its tasks ({len(responses)} empty, {skipped.count('cancelled')} cancelled "
@@ -158,81 +155,71 @@ def read_responses(path: Path, texts: Texts, questions: Sequence[RaterQuestion],
     return list(responses.values())
 
 
-def _check_texts(response: Response, shown: Mapping[str, object], texts: Texts) -> None:
+def _check(response: Response, questions: Sequence[RaterQuestion], texts: Texts) -> None:
+    """Refuse tasks that are not in the key or were edited, answers that were not offered, evidence not in the text."""
     if response.item not in texts:
         raise RecordError(
             f"{response.where}: item {response.item!r} is not in the key. Give the key that was written with the tasks."
         )
     for name, text in texts[response.item].items():
-        if shown.get(name) != text:
+        if response.shown.get(name) != text:
             raise RecordError(
-                f"{response.where}: {name} is {checks.shown(shown.get(name))}, expected {checks.shown(text)}. The task "
-                "was edited; its answers would be about another text. Restore it."
+                f"{response.where}: {name} is {checks.shown(response.shown.get(name))}, expected {checks.shown(text)}. "
+                "The task was edited; its answers would be about another text. Restore it."
             )
-
-
-def _check_answers(response: Response, question: RaterQuestion, shown: Mapping[str, str]) -> None:
-    """Refuse answers that were not offered, and evidence that is not in the text."""
-    values, choices = response.answers.get(question.name, ()), [value for value, _ in question.choices]
-    if choices and (not set(values) <= set(choices) or (len(values) > 1 and not question.several)):
-        number = "any" if question.several else "one"
-        raise RecordError(
-            f"{response.where}: {', '.join(values)} for {question.name!r}, expected {number} of {', '.join(choices)}, "
-            "or nothing. Correct the answer where it was given, and export again."
-        )
-    text = list(shown.values())[-1]
-    for words in values if question.name == EVIDENCE else ():
-        if words not in text:
+    for question in questions:
+        values, choices = response.answers.get(question.name, ()), [value for value, _ in question.choices]
+        if choices and (not set(values) <= set(choices) or (len(values) > 1 and not question.several)):
+            raise RecordError(
+                f"{response.where}: {', '.join(values)} for {question.name!r}, expected "
+                f"{'any' if question.several else 'one'} of {', '.join(choices)}, or nothing. Correct the answer where "
+                "it was given, and export again."
+            )
+    for words in response.answers.get(EVIDENCE, ()):
+        if words not in list(texts[response.item].values())[-1]:
             raise RecordError(f"{response.where}: evidence {words!r} is not in the text. Copy it from there.")
 
 
-def _export(path: Path, rater: str, skipped: list[str]) -> Iterator[tuple[Response, Mapping[str, object]]]:
-    """Yield each submitted annotation with the texts of its task."""
-    for number, entry in enumerate(read_json(path, list, expected='[{"data": ..., "annotations": [...]}]'), 1):
-        where = f"{path}: task {entry.get('id', number) if isinstance(entry, dict) else number}"
-        task: dict[str, Any] = checks.instance(where, entry, dict, "an object")
-        if "annotations" not in task:
-            raise RecordError(f"{where}: no 'annotations'. Export the project as JSON, not as JSON-MIN or CSV.")
-        data = checks.instance(f"{where}: data", task.get("data"), dict, "an object")
-        item = checks.text(f"{where}: data.item", data.get("item"))
-        skipped += ["predicted"] * len(task.get("predictions") or ())
-        seen = set()
-        for part in checks.items(f"{where}: annotations", task["annotations"]):
-            annotation: JsonObject = checks.instance(f"{where}: annotation", part, dict, "an object")
-            if annotation.get("was_cancelled"):
-                skipped.append("cancelled")
-                continue
-            by = annotation.get("completed_by")
-            name = f"{rater}{checks.whole(f'{where}: completed_by', by.get('id') if isinstance(by, dict) else by)}"
-            if name in seen:
-                raise RecordError(f"{where}: {name} answered it twice. Keep one of the annotations, and export again.")
-            seen.add(name)
-            yield Response(where, item, name, _answers(where, annotation, data)), data
+def _export(path: Path, rater: str, skipped: list[str]) -> Iterator[Response]:
+    """Yield each submitted annotation of an export."""
+    for number, task in enumerate(read_json(path, list, expected='[{"data": ..., "annotations": [...]}]'), 1):
+        where = f"{path}: task {number}"
+        try:
+            where = f"{path}: task {task.get('id', number)}"
+            skipped += ["predicted"] * len(task.get("predictions") or ())
+            item, annotations = checks.text("item", task["data"]["item"]), task["annotations"]
+            skipped += ["cancelled" for own in annotations if own.get("was_cancelled")]
+            responses = [
+                Response(where, item, _name(rater, own["completed_by"]), task["data"], _answers(own, task["data"]))
+                for own in annotations
+                if not own.get("was_cancelled")
+            ]
+        except (LookupError, TypeError, ValueError, AttributeError, RecordError) as error:
+            raise RecordError(
+                f"{where}: not as Label Studio exports a project ({type(error).__name__}: {error}). Export it as JSON, "
+                "not as JSON-MIN or CSV."
+            ) from error
+        yield from responses
 
 
-def _answers(where: str, annotation: JsonObject, data: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _name(word: str, by: Any) -> str:
+    return f"{word}{int(by['id'] if isinstance(by, dict) else by)}"
+
+
+def _answers(annotation: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     answers: dict[str, tuple[str, ...]] = {}
-    for part in checks.items(f"{where}: result", annotation.get("result", ())):
-        entry: JsonObject = checks.instance(f"{where}: result", part, dict, "an object")
-        name = checks.text(f"{where}: from_name", entry.get("from_name"))
-        value: dict[str, Any] = checks.instance(f"{where}: value", entry.get("value"), dict, "an object")
+    for part in annotation.get("result") or ():
+        name, value = part["from_name"], part["value"]
         given = value.get("choices", value.get("text", ()))
-        words = [given] if isinstance(given, str) else list(checks.each(f"{where}: {name}", given, checks.text))
-        if "labels" in value:
-            text = str(data.get(str(entry.get("to_name")), ""))
-            words = [_in_text(highlighted, text) for highlighted in words]
+        words = [checks.text(name, word) for word in ([given] if isinstance(given, str) else given)]
+        if "labels" in value:  # Label Studio writes the line ends of highlighted words as backslash and n
+            text = str(data[part["to_name"]])
+            words = [word if word in text else word.replace("\\n", "\n") for word in words]
         answers[name] = (*answers.get(name, ()), *(word for word in words if word.strip()))
     return {name: words for name, words in answers.items() if words}
 
 
-def _in_text(words: str, text: str) -> str:
-    """Return highlighted words as the text has them: Label Studio writes its line ends as backslash and n."""
-    return next((part for part in (words, words.replace("\\n", "\n")) if part in text), words)
-
-
-def _sheet(
-    path: Path, texts: Texts, questions: Sequence[RaterQuestion], rater: str
-) -> Iterator[tuple[Response, Mapping[str, object]]]:
+def _sheet(path: Path, texts: Texts, questions: Sequence[RaterQuestion], rater: str) -> Iterator[Response]:
     """Yield each row of a filled sheet; between cells are commas, semicolons or tabs."""
     content = read_text(path).removeprefix("\ufeff")
     between = max(",;\t", key=content.partition("\n")[0].count)
@@ -244,18 +231,16 @@ def _sheet(
     if missing := [name for name in ["item", *fields, *(question.name for question in questions)] if name not in frame]:
         raise RecordError(f"{path}: columns {missing} are missing; it has {list(frame)}. Keep the sheet's columns.")
     for number, row in enumerate(frame.to_dict("records"), 2):
-        item = str(row["item"]).strip()
-        if not any(str(cell).strip() for cell in row.values()):
-            continue
-        answers = {question.name: _cell(question, str(row[question.name])) for question in questions}
-        given = {name: words for name, words in answers.items() if words}
-        shown = {name: _restored(str(row[name]), text) for name, text in texts.get(item, {}).items()}
-        yield Response(f"{path}: row {number}", item, rater, given), shown
-
-
-def _restored(cell: str, text: str) -> str:
-    """Return the text that was exported where a cell is still that, white space aside."""
-    return text if cell.split() in (neutral(text).split(), text.split()) else cell
+        if any(str(cell).strip() for cell in row.values()):
+            item = str(row["item"]).strip()
+            answers = {question.name: _cell(question, str(row[question.name])) for question in questions}
+            # A cell is what was exported where it still is that, white space aside.
+            same = {
+                name: text if str(row[name]).split() in (neutral(text).split(), text.split()) else row[name]
+                for name, text in texts.get(item, {}).items()
+            }
+            given = {name: words for name, words in answers.items() if words}
+            yield Response(f"{path}: row {number}", item, rater, same, given)
 
 
 def _cell(question: RaterQuestion, cell: str) -> tuple[str, ...]:

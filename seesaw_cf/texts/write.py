@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, cast
 
 import pyarrow as pa
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import read_table, write_table
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.text import seed_of
+from seesaw_cf.base.types import Case, TableRow
 from seesaw_cf.editors.ike import chat_messages
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
@@ -22,134 +23,75 @@ from seesaw_cf.models.weights import WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
-from seesaw_cf.texts.prompts import EditedCase, asks_of, passage_rows
-from seesaw_cf.texts.tables import EDITS, PASSAGES, EditRow
-
-Written = list[list[Completion]]
+from seesaw_cf.texts.records import SIDES, EditedCase, PassagePrompt
+from seesaw_cf.texts.tables import EDITS, PASSAGES
 
 
-class Writer(Protocol):
-    """A model that can be asked before and after edits."""
+def with_leads(case: EditedCase) -> EditedCase:
+    """Return a case whose prompts about coupled entities end with their names, and the passages begin with them.
 
-    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Return completions of the unedited model."""
-
-    def after(
-        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
-    ) -> tuple[Written, list[EditRow]]:
-        """Return completions of each case's own edited model, and rows of `EDITS`."""
-
-
-@dataclass(frozen=True)
-class LocalWriter:
-    """A transformers model; the edits of a block are made together and written with in one batch.
-
-    Attributes:
-        generator: Writes.
-        editors: Name -> editor, not fitted yet.
-        fitted: Those that were used.
+    That is for models that continue texts and do not answer. The released code does it for all models.
     """
-
-    generator: HFGenerator
-    editors: Mapping[str, Editor]
-    fitted: dict[str, Editor] = field(default_factory=dict)
-
-    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Return completions of the unedited model."""
-        return _completions(self.generator, asks, sampling)
-
-    def after(
-        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
-    ) -> tuple[Written, list[EditRow]]:
-        """Return completions of each case's own edited model; an edit that is refused leaves a status and no text."""
-        model, tokenizer = self.generator.model, self.generator.tokenizer
-        if editor not in self.fitted:
-            self.fitted[editor] = self.editors[editor].fit(model, tokenizer)
-        edits = edit_units(model, tokenizer, self.fitted[editor], [[Case(c.case_id, c.request)] for c in cases])
-        jobs = [(edit.delta, own) for edit, own in zip(edits, asks, strict=True) if edit.delta is not None]
-        texts = iter(self.generator.generate_each(jobs, sampling))
-        written, rows = [], []
-        for case, edit, own in zip(cases, edits, asks, strict=True):
-            status = edit.status[case.case_id]
-            rows.append(_edit_row(editor, case, status, _norm(edit.delta), _demonstrations(edit.delta)))
-            refused = [Completion("", "", f"not edited: {status}") for _ in own]
-            written.append(next(texts) if edit.delta is not None else refused)
-        return written, rows
+    prompts = [
+        replace(prompt, text=f"{prompt.text}\n\n{prompt.entity.label}", lead=prompt.entity.label)
+        if prompt.passage in SIDES and prompt.status == "ok"
+        else prompt
+        for prompt in case.prompts
+    ]
+    return replace(case, prompts=tuple(prompts))
 
 
-@dataclass(frozen=True)
-class ApiWriter:
-    """A model behind an API: only edited in its prompt, by LEME's instructions (Appendix B.2), zero-shot.
+def _sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> int:
+    """Return the seed of one text, the same before and after an edit: they differ by the edit and not by luck."""
+    return seed_of(seed, case_id, prompt.passage, prompt.number, prompt.text, sample)
 
-    Attributes:
-        generator: Asks the API.
+
+def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
+    """Return what is asked of a model for one case: every prompt that there is, `samples` times."""
+    return [
+        Ask(prompt.text, _sample_seed(seed, case.case_id, prompt, sample))
+        for prompt in case.prompts
+        if prompt.status == "ok"
+        for sample in range(samples)
+    ]
+
+
+def passage_rows(
+    case: EditedCase, editor: str, samples: int, seed: int, completions: Iterable[Completion]
+) -> list[TableRow]:
+    """Return the rows of `tables.PASSAGES` for one case.
+
+    Args:
+        case: The case.
+        editor: Its name, "none" before the edit.
+        samples, seed: As given to `asks_of`.
+        completions: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
     """
-
-    generator: Generator
-
-    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Return completions of the prompts as they are."""
-        return _completions(self.generator, asks, sampling)
-
-    def after(
-        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
-    ) -> tuple[Written, list[EditRow]]:
-        """Return completions of the prompts with the edit in them.
-
-        Raises:
-            EditError: Another editor than "ike": the weights are not here.
-        """
-        if editor != "ike":
-            raise EditError(
-                f"{self.generator.name}: editor {editor!r} changes weights, which an API does not give. Use ike."
+    answers = iter(completions)
+    rows: list[TableRow] = []
+    for prompt in case.prompts:
+        for sample in range(samples):
+            answer = next(answers) if prompt.status == "ok" else Completion("", "", prompt.status)
+            rows.append(
+                {
+                    "editor": editor,
+                    "case_id": case.case_id,
+                    "relation": case.request.relation_id,
+                    "phase": "pre" if editor == "none" else "post",
+                    "sample": sample,
+                    "passage": prompt.passage,
+                    "prompt_id": prompt.number,
+                    "entity_id": prompt.entity.id,
+                    "entity": prompt.entity.label,
+                    "prompt": prompt.text,
+                    "seed": _sample_seed(seed, case.case_id, prompt, sample),
+                    "text": prompt.lead + answer.text if answer.text.strip() else "",
+                    "finish": answer.finish,
+                    "new_tokens": answer.new_tokens,
+                    "status": answer.status,
+                }
             )
-        prompts = [[_with_edit(case, ask) for ask in own] for case, own in zip(cases, asks, strict=True)]
-        return self.before(prompts, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
-
-
-def _with_edit(case: EditedCase, ask: Ask) -> Ask:
-    return replace(ask, prompt=tuple(Message(**turn) for turn in chat_messages([case.request], str(ask.prompt))))
-
-
-def _completions(generator: Generator, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-    answers = iter(generator.generate([ask for own in asks for ask in own], sampling))
-    return [[next(answers) for _ in own] for own in asks]
-
-
-def _norm(delta: WeightDelta | None) -> float | None:
-    norms = delta.norms().values() if delta is not None else ()
-    return math.sqrt(sum(norm**2 for norm in norms)) if norms else None
-
-
-def _demonstrations(delta: WeightDelta | None) -> int | None:
-    """Return how many worked examples are in an in-context edit."""
-    diagnostics = (delta.meta.get("diagnostics") if delta else None) or ()
-    counts = [entry.get("demonstrations") for entry in diagnostics]
-    return sum(counts[0].values()) if counts and isinstance(counts[0], dict) else None
-
-
-def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, demonstrations: int | None) -> EditRow:
-    request = case.request
-    return {
-        "editor": editor,
-        "case_id": case.case_id,
-        "relation": request.relation_id,
-        "subject": request.subject,
-        "target_new": request.target_new.label,
-        "target_true": request.target_true.label,
-        "status": status,
-        "delta_norm": norm,
-        "demonstrations": demonstrations,
-        "dataset": case.dataset,
-    }
-
-
-def _is_final(store: Store, key: Key) -> bool:
-    """Return whether a unit is finished, and none of its rows waits for a server that gave no answer."""
-    if not store.has(key):
-        return False
-    statuses = store.read(key).table["status"].unique().to_pylist()
-    return not any(status.startswith("no answer") for status in statuses)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -157,8 +99,9 @@ class PassageRun:
     """Everything that is written in one run.
 
     Attributes:
-        writer: The model.
-        editors: Names of editors; "none" (before any edit) is always written, first.
+        generator: Writes; only a local model can be edited.
+        editors: Name -> editor, not fitted yet; None puts the edit into the prompt, zero-shot, by LEME's instructions
+            (Appendix B.2), which is all that a model behind an API takes. "none" (before any edit) is always written.
         cases: The edits and their prompts.
         manifest: What the run is made of; its identity is in every shard.
         out: The run folder.
@@ -168,8 +111,8 @@ class PassageRun:
         progress: Show a progress bar.
     """
 
-    writer: Writer
-    editors: tuple[str, ...]
+    generator: Generator
+    editors: Mapping[str, Editor | None]
     cases: Sequence[EditedCase]
     manifest: RunManifest
     out: Path
@@ -191,41 +134,92 @@ class PassageRun:
         """
         store = Store(self.out, self.manifest, PASSAGES)
         store.claim()
-        tasks = [
-            (editor, f"{start // self.block:05d}", self.cases[start : start + self.block])
-            for editor in ("none", *self.editors)
-            for start in range(0, len(self.cases), self.block)
-        ]
-        left = [task for task in tasks if not _is_final(store, task[:2])]
-        for editor, key, cases in Bar(left, "write passages", unit="block", disable=not self.progress):
-            self._write(store, editor, key, cases)
-        if left:
-            self._check_untouched()
-        facts = store.merge([task[:2] for task in tasks], "passages.parquet")
-        edits = [row for unit in facts for row in unit["edits"]]
+        blocks = {
+            f"{at // self.block:05d}": self.cases[at : at + self.block] for at in range(0, len(self.cases), self.block)
+        }
+        units = [(editor, key) for editor in ("none", *self.editors) for key in blocks]
+        left = [unit for unit in units if not _is_final(store, unit)]
+        fitted: dict[str, Editor] = {}
+        for editor, key in Bar(left, "write passages", unit="block", disable=not self.progress):
+            rows, edits = self._write(editor, blocks[key], fitted)
+            store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
+        if left and isinstance(self.generator, HFGenerator):
+            self._check_untouched(self.generator)
+        edits = [row for unit in store.merge(units, "passages.parquet") for row in unit["edits"]]
         write_table(self.out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
         return read_table(self.out / "passages.parquet", PASSAGES)
 
-    def _write(self, store: Store, editor: str, key: str, cases: Sequence[EditedCase]) -> None:
+    def _write(
+        self, name: str, cases: Sequence[EditedCase], fitted: dict[str, Editor]
+    ) -> tuple[list[TableRow], list[TableRow]]:
+        """Return the passages of a block, and what became of its edits."""
         seed = self.manifest.seed
         asks = [asks_of(case, self.samples, seed) for case in cases]
-        edits: list[EditRow] = []
-        if editor == "none":
-            written = self.writer.before(asks, self.sampling)
+        edits: list[TableRow] = []
+        if name == "none":
+            written = self._completions(asks)
+        elif (editor := self.editors[name]) is None:
+            written = self._completions([[_with_edit(case, ask) for ask in own] for case, own in zip(cases, asks)])
+            edits = [_edit_row(name, case, "ok", None) | {"demonstrations": 0} for case in cases]
         else:
-            written, edits = self.writer.after(editor, cases, asks, self.sampling)
+            generator = cast(HFGenerator, self.generator)
+            model, tokenizer = generator.model, generator.tokenizer
+            if name not in fitted:
+                fitted[name] = editor.fit(model, tokenizer)
+            units = edit_units(model, tokenizer, fitted[name], [[Case(c.case_id, c.request)] for c in cases])
+            jobs = [(unit.delta, own) for unit, own in zip(units, asks, strict=True) if unit.delta is not None]
+            texts, written = iter(generator.generate_each(jobs, self.sampling)), []
+            for case, unit, own in zip(cases, units, asks, strict=True):
+                status = unit.status[case.case_id]
+                edits.append(_edit_row(name, case, status, unit.delta))
+                refused = [Completion("", "", f"not edited: {status}") for _ in own]
+                written.append(next(texts) if unit.delta is not None else refused)
         rows = [
             row
             for case, completions in zip(cases, written, strict=True)
-            for row in passage_rows(case, editor, self.samples, seed, completions)
+            for row in passage_rows(case, name, self.samples, seed, completions)
         ]
-        store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
+        return rows, edits
 
-    def _check_untouched(self) -> None:
-        if not isinstance(self.writer, LocalWriter):
-            return
-        if digest(parameter_hashes(self.writer.generator.model)) != self.manifest.model["weights"]:
+    def _completions(self, asks: Sequence[Sequence[Ask]]) -> list[list[Completion]]:
+        answers = iter(self.generator.generate([ask for own in asks for ask in own], self.sampling))
+        return [[next(answers) for _ in own] for own in asks]
+
+    def _check_untouched(self, generator: HFGenerator) -> None:
+        if digest(parameter_hashes(generator.model)) != self.manifest.model["weights"]:
             raise EditError(
                 "after the run the model's weights differ from before: an editor wrote to the model outside its delta. "
                 f"The passages cannot be trusted; delete {self.out} and report it."
             )
+
+
+def _is_final(store: Store, key: Key) -> bool:
+    """Return whether a unit is finished, and none of its rows waits for a server that gave no answer."""
+    if not store.has(key):
+        return False
+    statuses = store.read(key).table["status"].unique().to_pylist()
+    return not any(status.startswith("no answer") for status in statuses)
+
+
+def _with_edit(case: EditedCase, ask: Ask) -> Ask:
+    return replace(ask, prompt=tuple(Message(**turn) for turn in chat_messages([case.request], str(ask.prompt))))
+
+
+def _edit_row(editor: str, case: EditedCase, status: str, delta: WeightDelta | None) -> TableRow:
+    """Return a row of `tables.EDITS`."""
+    request = case.request
+    norms: Any = delta.norms().values() if delta is not None else ()
+    diagnostics = (delta.meta.get("diagnostics") if delta else None) or ()
+    shown = [entry.get("demonstrations") for entry in diagnostics][:1]  # worked examples in an in-context edit, by kind
+    return {
+        "editor": editor,
+        "case_id": case.case_id,
+        "relation": request.relation_id,
+        "subject": request.subject,
+        "target_new": request.target_new.label,
+        "target_true": request.target_true.label,
+        "status": status,
+        "delta_norm": math.sqrt(sum(norm**2 for norm in norms)) if norms else None,
+        "demonstrations": sum(shown[0].values()) if shown and isinstance(shown[0], dict) else None,
+        "dataset": case.dataset,
+    }

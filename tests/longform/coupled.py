@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.generation import Completion
-from seesaw_cf.texts.prompts import coupled_cases, passage_rows
-from seesaw_cf.texts.records import LongformRecord
+from seesaw_cf.texts.records import LongformRecord, coupled_cases
 from seesaw_cf.texts.survey import SurveySample, survey_samples
-from seesaw_cf.texts.tables import PASSAGES, PassageRow
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write import passage_rows
 
 FACTS = {"P106": ("occupation", "physicist"), "P27": ("country of citizenship", "Poland")}
 MAIN = "Marie Curie was born in London. She was a physicist and a citizen of Poland."
@@ -48,7 +49,7 @@ def passages(
     records: list[LongformRecord], main: str = MAIN, related: str = RELATED, editor: str = "memit"
 ) -> pa.Table:
     """Passages of all records, after an edit."""
-    rows: list[PassageRow] = []
+    rows: list[TableRow] = []
     for case in coupled_cases(records):
         found = [Completion(text, new_tokens=9) for text, p in zip((main, related), case.prompts) if p.status == "ok"]
         rows += passage_rows(case, editor, 1, 0, found)

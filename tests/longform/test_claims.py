@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from seesaw_cf.texts.lexical import ClaimParts, Lexical, claim_parts
 
 from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.claims import Claim, ClaimPair, Claims, claim_pairs, claims_of, foreign
 from seesaw_cf.texts.judge import rate
-from seesaw_cf.texts.lexical import ClaimParts, Lexical, claim_parts
 from seesaw_cf.texts.records import LongformRecord
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from seesaw_cf.texts.runs import edit_sentences
+from seesaw_cf.texts.scores import rating_scores
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.judge import is_refusal
 from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.texts.report.collected import joined
-from seesaw_cf.texts.runs import edit_sentences
-from seesaw_cf.texts.scores import rating_scores
 from seesaw_cf.texts.tables import EDITS, PASSAGES, REFLECTED
 from seesaw_cf.texts.train import Recipe
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
+from seesaw_cf.texts.lexical import Lexical
+from seesaw_cf.texts.runs import RunTexts
 
 from seesaw_cf.generation import Ask, Completion, Sampling
 from seesaw_cf.texts.claims import Claims, claim_pairs
 from seesaw_cf.texts.judge import Judge, rate
-from seesaw_cf.texts.lexical import Lexical
 from seesaw_cf.texts.pairs import passage_pairs
-from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.survey import Survey, survey_questions
 from tests.longform.people_runs import write_run
 

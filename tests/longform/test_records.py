@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from seesaw_cf.texts.prompts import EditedCase, asks_of, coupled_cases, open_ended_cases, passage_rows
 
 from seesaw_cf.editors.ike import demonstrations
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion, Sampling
 from seesaw_cf.records import import_files
 from seesaw_cf.texts.job import GENERATIONS, WriteJob
-from seesaw_cf.texts.prompts import EditedCase, asks_of, coupled_cases, open_ended_cases, passage_rows
 from seesaw_cf.texts.records import LongformRecord, read_records, spare_cases, usual_configs
 from seesaw_cf.types import Entity
 from tests.longform.coupled import record

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from seesaw_cf.texts.scores import label_scores
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
@@ -24,7 +25,6 @@ from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
 from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
-from seesaw_cf.texts.scores import label_scores
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read

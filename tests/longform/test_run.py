@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import torch
+from seesaw_cf.texts.prompts import EditedCase, coupled_cases
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.tables import read_table
@@ -23,7 +24,6 @@ from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.texts.job import RateJob
-from seesaw_cf.texts.prompts import EditedCase, coupled_cases
 from seesaw_cf.texts.run import run_rate
 from seesaw_cf.texts.tables import ANNOTATIONS, CALLS, EDITS, FLAWS, PASSAGES, RATINGS
 from seesaw_cf.texts.write import ApiWriter, LocalWriter, PassageRun

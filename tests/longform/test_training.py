@@ -13,6 +13,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.scores import label_scores, rating_scores
+from seesaw_cf.texts.training_data import TrainingData, TrainingRow, people_training, read_training
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
 from seesaw_cf.base.tables import write_table
@@ -24,12 +27,9 @@ from seesaw_cf.texts import train as train_module
 from seesaw_cf.texts.claims import ClaimPair, Claims
 from seesaw_cf.texts.classify import encode_pairs, load_classifier, load_rater, rater_texts
 from seesaw_cf.texts.judge import LEFT_OUT, rate
-from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.scores import label_scores, rating_scores
 from seesaw_cf.texts.survey import Survey, SurveyQuestion, SurveySample
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, fit, predict, train
-from seesaw_cf.texts.training_data import TrainingData, TrainingRow, people_training, read_training
 from tests.longform.people_runs import write_run
 from tests.longform.training_models import CITIES, NAMES, annotation_rows, save_tiny_encoder, write_csv
 

@@ -23,7 +23,7 @@ from seesaw_cf.stats import adjust
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.judge import LEFT_OUT
-from seesaw_cf.texts.scores import rating_scores
+from seesaw_cf.texts.training import rating_scores
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # texts that people wrote

@@ -38,7 +38,7 @@ from seesaw_cf.texts.report.measures import (
 from seesaw_cf.texts.report.people import failure_examples, people_frame
 from seesaw_cf.texts.report.rows import PLACE, frame_of, table_of, text_row
 from seesaw_cf.texts.report.screen import people_screen, run_screen
-from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.tables import RunTexts
 
 TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
     "counts": ("How many edits and texts there are, and what is missing and why.",
@@ -105,9 +105,9 @@ def report_run(
     simple = [simple_measures(run.samples), own_measures(run.passages, run.records, texts)]
     simple += [model_measures(given, run.samples, run.passages) for given in measures]
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
-    tables = run.passages, run.ratings, run.annotations
+    tables = run.passages, run.table("ratings"), run.table("annotations")
     frame = leme_frame(
-        *tables, scores=short, simple=pd.concat(simple, ignore_index=True), factual=factual, edits=run.edits
+        *tables, scores=short, simple=pd.concat(simple, ignore_index=True), factual=factual, edits=run.table("edits")
     )
     settings = run.manifest["settings"]
     model = str(run.manifest["model"].get("id"))

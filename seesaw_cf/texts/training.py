@@ -1,0 +1,281 @@
+"""Rows to train on, grouped so that no text is on both sides of a split, and how far a model is from people on them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.sparse import lil_array
+from scipy.sparse.csgraph import connected_components
+
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.tables import read_table
+from seesaw_cf.effects.instruments import DEFAULT, Shown
+from seesaw_cf.effects.texts import LABELS
+from seesaw_cf.stats import clustered_mean, interval
+from seesaw_cf.stats.agreement import krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.simple import share_estimate
+from seesaw_cf.texts.claims import answered_claims, claim_questions
+from seesaw_cf.texts.released import content_parts, read_csv
+from seesaw_cf.texts.survey import answered_questions, rater_texts
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
+
+_RATING = re.compile(r"[1-6](\.\d+)?|7(\.0*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A row to train on.
+
+    Attributes:
+        pair: Two texts, of which the second is never cut.
+        target: Index into `LABELS`, or a rating from 1 to 7.
+        part: What figures are given for apart: "paragraph" or "sentence" of a claim, or the survey item.
+        sample: Rows of one sample are on one side of a split; so are those that share a passage.
+        passages: Texts that the row is about.
+    """
+
+    pair: tuple[str, str]
+    target: float
+    part: str
+    sample: str
+    passages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows, and what is told apart: `LABELS`, or () for ratings."""
+
+    rows: Sequence[TrainingRow]
+    classes: tuple[str, ...] = ()
+
+    def take(self, numbers: Sequence[int]) -> TrainingData:
+        """Return the rows of these numbers."""
+        return TrainingData([self.rows[number] for number in numbers], self.classes)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The texts of every row."""
+        return [row.pair for row in self.rows]
+
+    def groups(self) -> list[int]:
+        """Number the rows, equal where a chain of shared samples and passages leads from one to the other.
+
+        White space and case do not tell passages apart; those of one or two words are slips of highlighting and join
+        nothing.
+        """
+        first: dict[str, int] = {}
+        graph = lil_array((len(self.rows), len(self.rows)), dtype=np.int8)
+        for number, row in enumerate(self.rows):
+            texts = [" ".join(text.casefold().split()) for text in row.passages if len(text.split()) > 2]
+            for key in [f"sample {row.sample}", *(f"text {text}" for text in texts)]:
+                graph[number, first.setdefault(key, number)] = 1
+        return [int(group) for group in connected_components(graph, directed=False)[1]] if self.rows else []
+
+
+def read_training(path: str | os.PathLike[str]) -> TrainingData:
+    """Read a CSV file of labelled claims or of ratings.
+
+    Claims: `classification` (one of `LABELS`), `sample_id`, and either `content` ("Passage: ... Claim: ...", as the
+    annotated data of LEME; an empty line before "Claim:" marks a whole passage, anything else a highlighted sentence)
+    or `premise` and `claim`. Other columns (method, kind of claim) are never read: they would tell the label.
+
+    Ratings, one row per (sample, item, rater): `sample_id`, `item`, `rating` (1 to 7), and what the items show: `main`,
+    `related`, `new_fact`, `old_facts` (of the entity that the item asks about, joined by " | "), `subject`,
+    `related_entity`. The ratings as their authors keep them are read too (LEME, `train_rater_model.py`): `sample_id`,
+    `label` (the item), `score` and `content` (all that the item shows).
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: Columns are missing, or a cell cannot be used; the message has the row.
+        UnknownNameError: A label or an item that there is not.
+    """
+    frame = read_csv(path)
+    if {"content", "score", "label"} <= set(frame):
+        frame = frame.assign(item=frame["label"].str.strip().str.replace("-", "_"), rating=frame["score"])
+    claims = "classification" in frame
+    needed = ["content"] if "content" in frame else ["premise", "claim"] if claims else ["item", "rating"]
+    if "item" in frame and needed != ["content"]:
+        items = set(frame["item"]) & DEFAULT.items.keys()
+        needed += sorted({field for item in items for field in DEFAULT.items[item].fields})
+    if missing := [name for name in [*needed, "sample_id"] if name not in frame]:
+        raise RecordError(
+            f"{path}: columns {missing} are missing; it has {list(frame.columns)}. Expected sample_id, classification "
+            "and content, or premise and claim; or sample_id, item, rating and what the items show."
+        )
+    rows = []
+    cells: list[dict[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
+    for number, row in enumerate(cells):
+        where = f"{path}, row {number}"
+        if not row["sample_id"].strip():
+            raise RecordError(f"{where}: no sample_id. Splits need to know which rows belong together; restore it.")
+        rows.append((_claim_row if claims else _rating_row)(where, row))
+    examples = frame[frame["example_id"] != ""] if "example_id" in frame else frame.iloc[:0]
+    if len(examples) and examples.groupby("example_id")["sample_id"].nunique().max() > 1:
+        raise RecordError(f"{path}: an example_id belongs to two samples. Restore the ids, or leave example_id out.")
+    return TrainingData(rows, LABELS if claims else ())
+
+
+def _claim_row(where: str, row: Mapping[str, str]) -> TrainingRow:
+    if "content" in row:
+        premise, claim, whole = content_parts(where, row["content"])
+    else:
+        premise, claim, whole = row["premise"].strip(), row["claim"].strip(), True
+    if not premise or not claim:
+        raise RecordError(f"{where}: {'the claim' if premise else 'the passage'} is empty. Fill it in or drop the row.")
+    label = LABELS.index(one_of(f"classification in {where}:", row["classification"], LABELS))
+    return TrainingRow((premise, claim), label, "paragraph" if whole else "sentence", row["sample_id"], (premise,))
+
+
+def _rating_row(where: str, row: Mapping[str, str]) -> TrainingRow:
+    item = DEFAULT.items[one_of(f"survey item in {where}:", row["item"], DEFAULT.items)]
+    rating = row["rating"].strip()
+    if not _RATING.fullmatch(rating):
+        raise RecordError(f"{where}: rating {rating!r}, expected a number from 1 to 7.")
+    if "content" in row:
+        passages: tuple[str, ...] = (row["content"].strip(),)
+        pair = passages[0], f"{item.statement}."
+    else:
+        texts: dict[str, Any] = {name: row[name].strip() for name in item.fields}
+        passages = tuple(texts[name] for name in ("main", "related") if name in texts)
+        facts = {"old_facts": tuple(texts["old_facts"].split(" | "))} if "old_facts" in texts else {}
+        pair = rater_texts(item.name, Shown(**texts | facts))
+    if not all(passages):
+        raise RecordError(f"{where}: item {item.name} shows a passage that is empty. Drop the row.")
+    return TrainingRow(pair, float(rating), item.name, row["sample_id"], passages)
+
+
+def people_training(file: Path, run: RunTexts) -> TrainingData:
+    """Return people's answers about the texts of a run, as `people import` writes them.
+
+    Args:
+        file: Labels of claims (a row for the passage, one for each stretch marked as evidence), or ratings.
+        run: The run.
+
+    Raises:
+        RecordError: No answer is about a text of the run.
+    """
+    table, rows = read_table(file), list[TrainingRow]()
+    claims = "claim" in table.column_names
+    if claims:
+        asked = claim_questions(run.coupled_passages, run.coupled)
+        for question, judgement in answered_claims(asked, read_table(file, ANNOTATIONS)):
+            (premise, claim), sample = question.pair, str(question.row["case_id"])
+            units = [(premise, "paragraph"), *((part, "sentence") for part in judgement.evidence if part.strip())]
+            label = LABELS.index(judgement.label)
+            rows += [TrainingRow((part, claim), label, unit, sample, question.texts) for part, unit in units]
+    else:
+        for question, rating in answered_questions(run.samples, read_table(file, RATINGS)):
+            item, sample = str(question.row["item"]), str(question.row["case_id"])
+            rows.append(TrainingRow(question.pair, float(rating), item, sample, question.texts))
+    if not rows:
+        raise RecordError(
+            f"{file}: none of {table.num_rows} answers is about a text of {run.folder}. Give the run that people were "
+            "asked about."
+        )
+    return TrainingData(rows, LABELS if claims else ())
+
+
+def label_scores(
+    truth: Sequence[float], answers: Sequence[float], groups: Sequence[int], classes: Sequence[str]
+) -> dict[str, Any]:
+    """Return how often a classifier is right.
+
+    Args:
+        truth, answers: Class numbers, of rows that the classifier was not fitted on.
+        groups: The independent sample of each row; the interval resamples whole ones, none below five.
+        classes: Their names.
+
+    Returns:
+        `accuracy` (value, low, high), each class and "macro avg" as scikit-learn's `classification_report`,
+        `krippendorff_alpha`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types.
+
+    Raises:
+        MissingExtraError: scikit-learn is missing; install `seesaw_cf[longform]`.
+    """
+    with need("scikit-learn", extra="longform", what_for="training"):
+        from sklearn.metrics import classification_report, confusion_matrix
+    people, own, numbers = np.asarray(truth), np.asarray(answers), list(range(len(classes)))
+    by_class: dict[str, Any] = classification_report(
+        people, own, labels=numbers, target_names=list(classes), output_dict=True, zero_division=0.0
+    )
+    scores: dict[str, Any] = plain({
+        **{name: by_class[name] for name in (*classes, "macro avg")},
+        "accuracy": _share(people == own, np.asarray(groups)),
+        "krippendorff_alpha": krippendorff_alpha(np.stack([people, own], axis=1).astype(np.float64)),
+        "confusion": confusion_matrix(people, own, labels=numbers).tolist(),
+        "n": len(people),
+        "n_groups": len(set(groups)),
+    })  # fmt: skip
+    return scores
+
+
+def _share(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the share of rows that are hits, with its interval over groups; NaN without rows."""
+    if not hits.size:
+        return dict.fromkeys(("value", "low", "high"), float("nan"))
+    share = share_estimate(pd.Series(hits), pd.Series(groups), np.full(hits.size, 1 / hits.size))
+    return {"value": float(hits.mean()), "low": share.low, "high": share.high}
+
+
+def rating_scores(
+    truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000
+) -> dict[str, Any]:
+    """Return how far a rater's ratings are from people's.
+
+    Args:
+        truth: People's ratings.
+        ratings: The rater's, any real numbers.
+        groups: The independent sample of each row; intervals resample whole ones.
+        draws: Bootstrap samples.
+
+    Returns:
+        `spearman`, `mean_absolute_error`, `exact` (share equal after rounding), `within_one` (share at most 1 away, on
+        either side, after rounding), each value, low, high; `krippendorff_interval`, `n`, `n_groups`; plain JSON types.
+        Shares have the interval of a clustered share, the mean error that of a clustered mean, none below five groups.
+        That of rho is the percentile interval of a bootstrap over groups, which covers .92 and .95 at 10 and 20
+        groups of five rows (nominal .95; 400 invented raters).
+
+    Source: LEME, Appendix F, Table 9.
+    Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
+    """
+    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    names, codes = np.unique(np.asarray(groups), return_inverse=True)
+    members, rng = [np.flatnonzero(codes == code) for code in range(len(names))], np.random.default_rng(0)
+    picks = [
+        np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+        for _ in range(draws if members else 0)
+    ]
+    low, high, _ = interval(np.array([_spearman(people[rows], rater[rows]) for rows in picks]))
+    away, error = np.abs(np.round(rater) - people), np.abs(people - rater)
+    mean: dict[str, float | None] = dict.fromkeys(("value", "low", "high"))
+    if len(error):
+        found = clustered_mean(error, [np.full(len(error), 1 / len(error))], {"group": codes})
+        mean = {"value": float(error.mean()), "low": max(0.0, found.low), "high": found.high}
+    scores: dict[str, Any] = plain({
+        "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
+        "mean_absolute_error": mean,
+        "exact": _share(away == 0, codes),
+        "within_one": _share(away <= 1, codes),
+        "krippendorff_interval": krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval"),
+        "n": len(people),
+        "n_groups": len(members),
+    })  # fmt: skip
+    return scores
+
+
+def _spearman(people: Floats, rater: Floats) -> float:
+    if len(people) < 3 or np.ptp(people) == 0 or np.ptp(rater) == 0:
+        return float("nan")
+    return float(stats.spearmanr(people, rater).statistic)
