@@ -26,7 +26,7 @@ from seesaw_cf.sharing import to_peft
 from seesaw_cf.texts.graph.folder import export_graphml
 from seesaw_cf.texts.graph.scores import find_scorer
 from seesaw_cf.texts.graph.topics import fit_topics
-from seesaw_cf.texts.scores import label_scores
+from seesaw_cf.texts.training import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [

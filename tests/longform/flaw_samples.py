@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from seesaw_cf.texts.pairs import PassagePair
-from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.tables import FLAWS, PASSAGES
 
 
 def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> PassagePair:
@@ -33,3 +35,13 @@ def passages(*rows: dict[str, Any]) -> pa.Table:
         "status": "ok",
     }
     return pa.Table.from_pylist([blank | usual | row for row in rows], schema=PASSAGES)
+
+
+def flaw_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows of flaws."""
+    return pa.Table.from_pylist(list(rows), schema=FLAWS)
+
+
+def reflected_row(pair: PassagePair, rater: str, word: str) -> dict[str, Any]:
+    """What a rater says of an edit."""
+    return asdict(pair) | {"rater": rater, "reflected": word, "comment": ""}

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table, reflected_row
+from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.tables import ANNOTATIONS, EDITS, FAILURES, RATINGS, REFLECTED
 
 from .analysis_samples import method, scores, table
-from .flaw_samples import pair, passages
+from .flaw_samples import flaw_table, pair, passages, reflected_row
 
 CASES = range(12)
 ITEMS = ("new_fact_main_passage", "main_passage_old_facts", "fluency")
@@ -97,7 +97,7 @@ def flaw_ratings() -> dict[str, pa.Table]:
 
     def answers(raters: tuple[str, ...], own: list[Any], first: str) -> list[Any]:
         return [
-            flaw_row(one, flaw, rater, first, FlawAnswer(change, status="ok" if change is not None else "not rated"))
+            flaw_row(one, flaw, rater, first, change, status="ok" if change is not None else "not rated")
             for one in own
             for flaw in ("sexism", "religion")
             for rater in raters

@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from seesaw_cf.texts.lexical import ClaimParts, Lexical, claim_parts
 
 from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.texts.claims import Claim, ClaimPair, Claims, claim_pairs, claims_of, foreign
-from seesaw_cf.texts.judge import rate
+from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_parts, claim_question, claim_questions
+from seesaw_cf.texts.judge import foreign, rate
 from seesaw_cf.texts.records import LongformRecord
+from seesaw_cf.texts.survey import Claim, claims_of
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES
 
 
@@ -80,15 +80,15 @@ def test_a_record_without_old_target_keeps_the_claim_with_a_status() -> None:
 
 def test_pairs_carry_whose_they_are_and_why_they_cannot_be_annotated() -> None:
     table = passages(("subject", "It is tall.", "ok"), ("related", " ", "ok"), ("free", "x", "ok"))
-    pairs = claim_pairs(table, [record()])
-    assert [(p.passage, p.claim_id, p.status) for p in pairs] == [
-        ("subject", "new_fact", "ok"), ("subject", "old_fact", "ok"), ("subject", "P84", "ok"),
+    asked = claim_questions(table, [record()])
+    assert [(own.row["passage"], own.row["claim_id"], own.skip) for own in asked] == [
+        ("subject", "new_fact", ""), ("subject", "old_fact", ""), ("subject", "P84", ""),
         ("related", "new_fact", "the passage is empty"), ("related", "old_fact", "the passage is empty"),
         ("related", "P17", "the passage is empty"),
     ]  # fmt: skip
-    assert (pairs[0].editor, pairs[0].case_id, pairs[0].premise) == ("rome", 7, "It is tall.")
-    [*_, last] = claim_pairs(passages(("subject", "", "time-out")), [record()])
-    assert last.status == "no passage: time-out"
+    assert (asked[0].row["editor"], asked[0].row["case_id"], asked[0].pair[0]) == ("rome", 7, "It is tall.")
+    [*_, last] = claim_questions(passages(("subject", "", "time-out")), [record()])
+    assert last.skip == "no passage: time-out"
 
 
 def test_bad_input() -> None:
@@ -97,32 +97,32 @@ def test_bad_input() -> None:
     with pytest.raises(RecordError, match=r"coupled record 7: requested_rewrite is None"):
         claims_of(record(requested_rewrite=None))
     with pytest.raises(RecordError, match=r"1 cases have no coupled record, first: \[8\]"):
-        claim_pairs(passages(("subject", "x", "ok"), case_id=8), [record()])
+        claim_questions(passages(("subject", "x", "ok"), case_id=8), [record()])
     with pytest.raises(RecordError, match="case 7 is there twice"):
-        claim_pairs(passages(), [record(), record()])
+        claim_questions(passages(), [record(), record()])
 
 
 PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
 
 
-def test_one_row_per_pair_with_label_and_evidence() -> None:
-    german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
-    pairs = [
-        ClaimPair(PASSAGE, "Ann place of birth Oslo", claim_id="P19", case_id=3, editor="rome"),
-        ClaimPair(PASSAGE, "Ann works in the city of Bonn", "new_fact", "new_fact"),
-        ClaimPair(PASSAGE, "Ann religion Islam", claim_id="P140"),
-        ClaimPair("", "x", status="the passage is empty"),
-        ClaimPair(german, "Ann is old"),
+def test_one_row_per_claim_with_label_and_evidence() -> None:
+    asked = [
+        claim_question(PASSAGE, "Ann place of birth Oslo", {"case_id": 3, "editor": "rome", "claim_id": "P19"}),
+        claim_question(PASSAGE, "Ann works in the city of Bonn", {}),
+        claim_question(PASSAGE, "Ann religion Islam", {}),
+        claim_question("", "x", {}, "the passage is empty"),
     ]
-    table, calls = rate(Claims(), pairs, Lexical())
+    table, calls = rate(CLAIMS, asked, Lexical())
     assert (table.schema, calls.num_rows) == (ANNOTATIONS, 0)
     rows = table.to_pylist()
-    assert [row["label"] for row in rows] == ["supports", "contradicts", "neutral", None, None]
+    assert [row["label"] for row in rows] == ["supports", "contradicts", "neutral", None]
     assert [row["evidence"] for row in rows[:2]] == [["Ann was born in Oslo."], ["She works as a painter in Rome."]]
     own = ("case_id", "editor", "annotator", "claim_id", "p_supports")
     assert [rows[0][name] for name in own] == [3, "rome", "lexical", "P19", None]
     assert rows[3]["status"] == "the passage is empty"
-    assert rows[4]["status"].startswith("the passage is not English: ")
+    german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
+    asked = claim_questions(passages(("subject", german, "ok")), [record()])
+    assert {own.skip.partition(":")[0] for own in asked} == {"the passage is not English"}
 
 
 @pytest.mark.parametrize(("words", "supports"), [(3, False), (2, True)])
@@ -135,12 +135,11 @@ def test_the_lexical_baseline_asks_for_half_of_the_words(words: int, supports: b
 
 
 def test_claims_are_taken_apart_by_their_capitals() -> None:
-    assert claim_parts("Olu Dara place of birth Natchez") == ClaimParts("Olu Dara", "place of birth", ("Natchez",))
-    asean = claim_parts("ASEAN founded by Indonesia, Malaysia")
-    assert asean == ClaimParts("ASEAN", "founded by", ("Indonesia", "Malaysia"))
-    assert claim_parts("Ann occupation painter") == ClaimParts("Ann", "occupation", ("painter",))
-    assert claim_parts("Bank of England country United Kingdom").subject == "Bank of England"
-    assert claim_parts("Ann") == ClaimParts("Ann", "", ())
+    assert claim_parts("Olu Dara place of birth Natchez") == ("place of birth", ("Natchez",))
+    assert claim_parts("ASEAN founded by Indonesia, Malaysia") == ("founded by", ("Indonesia", "Malaysia"))
+    assert claim_parts("Ann occupation painter") == ("occupation", ("painter",))
+    assert claim_parts("Bank of England country United Kingdom")[0] == "country"
+    assert claim_parts("Ann") == ("", ())
 
 
 def test_what_is_foreign() -> None:

@@ -6,17 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from seesaw_cf.texts.runs import edit_sentences
-from seesaw_cf.texts.scores import rating_scores
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.judge import is_refusal
-from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.collected import joined
-from seesaw_cf.texts.tables import EDITS, PASSAGES, REFLECTED
+from seesaw_cf.texts.tables import EDITS, edit_sentences
 from seesaw_cf.texts.train import Recipe
+from seesaw_cf.texts.training import rating_scores
 
-from .flaw_samples import pair
+from .flaw_samples import flaw_table, pair
 
 
 def test_what_raters_are_told_of_an_edit() -> None:
@@ -30,9 +29,7 @@ def test_what_raters_are_told_of_an_edit() -> None:
 
 
 def answers(*rows: tuple[int, str, int | None]) -> pa.Table:
-    return flaw_table(
-        [flaw_row(pair(case), "sexism", "gpt", first, FlawAnswer(change)) for case, first, change in rows]
-    )
+    return flaw_table([flaw_row(pair(case), "sexism", "gpt", first, change) for case, first, change in rows])
 
 
 def test_ratings_of_several_files_are_joined_once() -> None:
@@ -75,12 +72,3 @@ def test_agreement_of_a_rater_by_hand() -> None:
 def test_recipes_that_train_nothing(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordError, match=message):
         Recipe(**wrong)
-
-
-def test_the_schema_of_passages_is_the_rows_that_are_typed() -> None:
-    from seesaw_cf.texts.tables import FLAWS, EditRow, FlawRow, PassageRow, ReflectedRow
-
-    for schema, row in (
-        (PASSAGES, PassageRow), (FLAWS, FlawRow), (EDITS, EditRow), (REFLECTED, ReflectedRow),
-    ):  # fmt: skip
-        assert set(schema.names) == set(row.__annotations__)

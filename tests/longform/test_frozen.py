@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from seesaw_cf.texts.lexical import Lexical
-from seesaw_cf.texts.runs import RunTexts
 
 from seesaw_cf.generation import Ask, Completion, Sampling
-from seesaw_cf.texts.claims import Claims, claim_pairs
+from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_questions
 from seesaw_cf.texts.judge import Judge, rate
 from seesaw_cf.texts.pairs import passage_pairs
-from seesaw_cf.texts.survey import Survey, survey_questions
+from seesaw_cf.texts.survey import survey, survey_questions
+from seesaw_cf.texts.tables import RunTexts
 from tests.longform.people_runs import write_run
 
 
@@ -54,16 +53,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunTexts:
 
 
 def test_survey_and_claims_of_a_fixed_run(run: RunTexts) -> None:
-    pairs = claim_pairs(run.coupled_passages, run.coupled)
-    ratings, calls = rate(Survey(), survey_questions(run.samples), Judge(Hashed(), tries=2))
+    claims = claim_questions(run.coupled_passages, run.coupled)
+    ratings, calls = rate(survey(), survey_questions(run.samples), Judge(Hashed(), tries=2))
     requests = calls.select(["prompt", "temperature", "seed", "reply", "status", "prompt_tokens", "new_tokens"])
     assert {
         "passages": digest(run.passages),
         "pairs": digest(pa.Table.from_pylist([{"id": pair.pair_id} for pair in passage_pairs(run.passages)[0]])),
         "ratings": digest(ratings),
         "requests": digest(requests),
-        "lexical": digest(rate(Claims(), pairs, Lexical())[0]),
-        "judged": digest(rate(Claims(), pairs, Judge(Hashed(), tries=3))[0]),
+        "lexical": digest(rate(CLAIMS, claims, Lexical())[0]),
+        "judged": digest(rate(CLAIMS, claims, Judge(Hashed(), tries=3))[0]),
     } == FROZEN
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.instruments import DEFAULT, ITEMS, SCALE
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.texts.claims import ClaimPair, Claims, Judgement
-from seesaw_cf.texts.judge import LEFT_OUT, Instrument, Judge, Rater, digest, rate
-from seesaw_cf.texts.pairs import FlawQuestion, Flaws, flaw_questions
-from seesaw_cf.texts.survey import Survey, SurveyQuestion, SurveySample, survey_questions, survey_samples
+from seesaw_cf.texts.claims import CLAIMS, claim_question
+from seesaw_cf.texts.judge import LEFT_OUT, Answer, Instrument, Judge, Rater, TextQuestion, digest, rate
+from seesaw_cf.texts.pairs import flaw_questions, flaws
+from seesaw_cf.texts.survey import SurveySample, survey, survey_questions, survey_samples
 from seesaw_cf.texts.tables import CALLS, RATINGS
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
@@ -67,54 +67,57 @@ PUBLISHED = [
     *(("Rating: -1, 0 or 1", None, "no answer"), ("Rating: -10", None, "no answer")),
     ("Rating: -1\nRating: 1", None, "two answers"),
 ]
-CLAIM = ClaimPair("Ann lives in Rome. She sings.", "Ann lives in Rome", editor="ft", case_id=1)
+PREMISE = "Ann lives in Rome. She sings."
+PUBLISHED_FLAWS = flaws("published")
 
 
-def question(item: int = 0, **how: Any) -> SurveyQuestion:
-    return SurveyQuestion(ITEMS[item], sample(**how))
+def claim(text: str = "Ann lives in Rome", premise: str = PREMISE, case_id: int = 1) -> TextQuestion:
+    return claim_question(premise, text, {"editor": "ft", "case_id": case_id, "claim": text})
 
 
-def flaw(first: str = "pre", name: str = "religion", number: int = 1) -> FlawQuestion:
-    return FlawQuestion(pair(number), DEFAULT.flaws[name], first)
+def question(item: int = 0, **how: Any) -> TextQuestion:
+    return survey_questions([sample(**how)])[item]
+
+
+def flaw(first: str = "pre", name: str = "religion", protocol: str = "blind") -> TextQuestion:
+    words = replace(DEFAULT, flaws={name: DEFAULT.flaws[name]})
+    asked = [own for both in flaw_questions([pair(1)], words, swap=1, protocol=protocol) for own in both]
+    return next(own for own in asked if own.row["first"] == first)
 
 
 @pytest.mark.parametrize(
-    ("instrument", "asked", "cases"),
+    ("instrument", "asked", "column", "cases"),
     [
-        (Survey(), question(), REPLIES),
-        (Claims(), CLAIM, LABELLED),
-        (Flaws(), flaw(), COMPARED),
-        (Flaws(protocol="published"), flaw(), PUBLISHED),
+        (survey(), question(), "rating", REPLIES),
+        (CLAIMS, claim(), "label", LABELLED),
+        (flaws(), flaw(), "change", COMPARED),
+        (PUBLISHED_FLAWS, flaw(), "change", PUBLISHED),
     ],
     ids=["survey", "claims", "flaws", "published"],
 )
-def test_replies(instrument: Instrument[Any], asked: Any, cases: Sequence[tuple[str, object, str]]) -> None:
+def test_replies(
+    instrument: Instrument, asked: TextQuestion, column: str, cases: Sequence[tuple[str, object, str]]
+) -> None:
     for reply, value, status in cases:
-        parsed, found = instrument.parse(asked, reply)
-        own = parsed.label if isinstance(parsed, Judgement) else parsed[0] if isinstance(parsed, tuple) else parsed
-        assert (own, found) == (value, status), reply
+        columns, found = instrument.parse(asked, reply)
+        assert (columns.get(column), found) == (value, status), reply
 
 
 @given(st.text())
 def test_any_reply_is_read_without_error(reply: str) -> None:
-    rating, status = Survey().parse(question(), reply)
-    assert (status == "ok") == (rating in range(1, 8))
-    others: list[tuple[Instrument[Any], Any]] = [
-        (Claims(), CLAIM),
-        (Flaws(), flaw()),
-        (Flaws(protocol="published"), flaw()),
-    ]
-    for instrument, asked in others:
-        value, status = instrument.parse(asked, reply)
-        assert (status == "ok") == (value is not None)
+    columns, status = survey().parse(question(), reply)
+    assert (status == "ok") == (columns.get("rating") in range(1, 8))
+    for instrument, asked in ((CLAIMS, claim()), (flaws(), flaw()), (PUBLISHED_FLAWS, flaw())):
+        columns, status = instrument.parse(asked, reply)
+        assert (status == "ok") == bool(columns)
 
 
 def test_a_quote_and_evidence_count_only_where_a_text_has_them() -> None:
-    assert Flaws().parse(flaw(), 'Quote: "a nun"\nAnswer: B')[0] == (1, "a nun")
-    assert Flaws().parse(flaw(), "Quote: a saint\nAnswer: B")[0] == (1, "")
-    assert Flaws().parse(flaw("post"), "Answer: A")[0] == (1, ""), "un-blinded"
+    assert flaws().parse(flaw(), 'Quote: "a nun"\nAnswer: B')[0] == {"change": 1, "quote": "a nun"}
+    assert flaws().parse(flaw(), "Quote: a saint\nAnswer: B")[0] == {"change": 1, "quote": ""}
+    assert flaws().parse(flaw("post"), "Answer: A")[0]["change"] == 1, "un-blinded"
     reply = 'Label: supports\nEvidence: "Ann lives in Rome."\nEvidence: Ann is invented.'
-    assert Claims().parse(CLAIM, reply)[0] == Judgement("supports", evidence=("Ann lives in Rome.",))
+    assert CLAIMS.parse(claim(), reply)[0] == {"label": "supports", "evidence": ["Ann lives in Rome."]}
 
 
 def test_every_item_shows_its_fields_and_nothing_else() -> None:
@@ -126,25 +129,22 @@ def test_every_item_shows_its_fields_and_nothing_else() -> None:
         "subject": "Subject: Marie Curie",
         "related_entity": "Related entity: Pierre Curie",
     }
-    for asked in survey_questions([sample()]):
-        prompt = Survey().prompt(asked, [])
-        assert not isinstance(prompt, str)
-        task, _, text = prompt[0].content.rpartition("and nothing else.\n\n")
-        assert {name for name, words in everything.items() if words in text} == set(asked.item.fields)
-        assert text.endswith(f"Statement: {asked.item.statement}\nRating:")
-        assert f"criterion: {asked.item.criterion}" in task
-        assert f"Rating: {asked.item.bad.rating} ({SCALE[asked.item.bad.rating]})" in task
-        assert "7 = Strongly agree" in task
+    for item, asked in zip(ITEMS, survey_questions([sample()]), strict=True):
+        assert {name for name, words in everything.items() if words in asked.text} == set(item.fields)
+        assert asked.text.endswith(f"Statement: {item.statement}\nRating:")
+        assert f"criterion: {item.criterion}" in asked.task
+        assert f"Rating: {item.bad.rating} ({SCALE[item.bad.rating]})" in asked.task
+        assert "7 = Strongly agree" in asked.task
 
 
 def test_the_question_about_a_flaw_does_not_tell_which_text_is_edited() -> None:
-    prompts = {first: str(Flaws().prompt(flaw(first, "classism"), [])) for first in ("pre", "post")}
+    prompts = {first: flaw(first, "classism").text for first in ("pre", "post")}
     assert prompts["pre"].index("judge") < prompts["pre"].index("nun")
     assert prompts["post"].index("nun") < prompts["post"].index("judge.")
     for prompt in prompts.values():
         assert "mentioning the social origin of the subject" in prompt
         assert not {"edit", "pre", "post", "before", "after"} & set(prompt.lower().split())
-    told = str(Flaws(protocol="published").prompt(flaw(), []))
+    told = flaw(protocol="published").text
     assert told.index("Text before the edit") < told.index("judge") < told.index("Text after the edit")
 
 
@@ -170,7 +170,7 @@ def test_bad_replies_are_asked_again_counted_and_kept() -> None:
     generator = Scripted("Rating: 9", "Rating: 5", "prose", "Rating: 6", "still prose", "prose to the end")
     questions = [question(item) for item in (0, 8, 7)]
     generator.replies[1], generator.replies[2] = generator.replies[2], generator.replies[1]
-    table, calls = rate(Survey(), questions, Judge(generator))
+    table, calls = rate(survey(), questions, Judge(generator))
     rows = table.to_pylist()
     assert [(row["rating"], row["status"], row["tries"]) for row in rows] == [
         (6, "ok", 2),
@@ -187,31 +187,29 @@ def test_bad_replies_are_asked_again_counted_and_kept() -> None:
 
 
 def test_a_failed_request_keeps_its_status_and_claims_say_how_often_they_were_asked() -> None:
-    pairs = [replace(CLAIM, claim=f"claim {number}") for number in range(3)]
+    asked = [claim(f"claim {number}") for number in range(3)]
     judge = Judge(Scripted("neutral", "I cannot say.", "!", "Label: no", "!"), tries=2)
-    rows = rate(Claims(), pairs, judge)[0].to_pylist()
+    rows = rate(CLAIMS, asked, judge)[0].to_pylist()
     assert [row["label"] for row in rows] == ["neutral", None, None]
     assert [row["status"] for row in rows] == ["ok", "no label in the reply (asked 2 times)", "time-out"]
 
 
-class Four:
+class Four(Rater):
     """A rater that answers 4, and keeps what it was asked."""
 
-    name, kinds, source = "four", ("survey",), ""
+    name, kinds = "four", ("survey",)
 
     def __init__(self, learned: frozenset[str] = frozenset()) -> None:
-        self.asked: list[SurveyQuestion] = []
+        self.asked: list[TextQuestion] = []
         self.learned = learned
 
-    def answer(self, instrument: Instrument[Any], questions: Sequence[Any]) -> list[Any]:
-        from seesaw_cf.texts.judge import Answer
-
+    def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         self.asked += questions
-        return [Answer(4.0) for _ in questions]
+        return [Answer({"rating": 4.0}) for _ in questions]
 
 
 def surveyed(samples: Sequence[SurveySample], rater: Rater) -> pa.Table:
-    return rate(Survey(), survey_questions(samples), rater)[0]
+    return rate(survey(), survey_questions(samples), rater)[0]
 
 
 def test_all_items_are_asked_and_kept_in_order_with_reasons_for_those_that_cannot() -> None:
@@ -252,12 +250,12 @@ def test_passages_without_record_or_twice_are_refused() -> None:
 
 
 def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
-    near = [(question(item, main=f"{MAIN} {n}.", related=f"R {n}.", case_id=n), 4) for n in (1, 2) for item in range(9)]
-    far = [
-        (replace(asked, sample=replace(asked.sample, subject=f"S{n}")), 1 + n % 7)
-        for n in range(10, 22)
-        for asked in [question(item, main=f"{MAIN} {n}.", related=f"R {n}.", case_id=n) for item in range(9)]
-    ]
+    def others(numbers: Sequence[int], **changes: str) -> list[tuple[TextQuestion, str]]:
+        samples = [replace(sample(f"{MAIN} {n}.", f"R {n}.", n), **changes) for n in numbers]
+        return [(asked, f" Rating: {1 + n % 7}") for n, asked in enumerate(survey_questions(samples))]
+
+    near = others([1, 2])
+    far = [example for n in range(10, 22) for example in others([n], subject=f"S{n}")]
     generator = Scripted("Rating: 4")
     surveyed([sample()], Judge(generator, 8, {"survey": [*near, *far]}))
     for ask in generator.asked:
@@ -269,9 +267,9 @@ def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
         assert not any(f" {n}.\n" in text for text in asked for n in (1, 2))
     with pytest.raises(RecordError, match=r"0 of 18 answered examples share neither .*8 are needed"):
         surveyed([sample()], Judge(generator, 8, {"survey": near}))
-    labels = [(replace(CLAIM, premise=f"text {n}", case_id=n % 2), Judgement("neutral")) for n in range(6)]
+    labels = [(claim(premise=f"text {n}", case_id=n % 2), "Label: neutral") for n in range(6)]
     claims = Scripted("neutral")
-    rate(Claims(), [CLAIM], Judge(claims, 3, {"claims": labels}))
+    rate(CLAIMS, [claim()], Judge(claims, 3, {"claims": labels}))
     shown = "".join(turn.content for turn in claims.asked[0].prompt if not isinstance(turn, str))
     assert [f"text {n}" in shown for n in range(6)] == [True, False] * 3
 
@@ -298,17 +296,17 @@ def test_a_reading_judge_is_right_in_any_order() -> None:
     pairs = [pair(number) for number in range(60)]
     words = replace(DEFAULT, flaws={"religion": DEFAULT.flaws["religion"]})
     first, again = flaw_questions(pairs, words, seed=1, swap=0.5)
-    table, _ = rate(Flaws(), [*first, *again], Judge(Reader()))
+    table, _ = rate(flaws(), [*first, *again], Judge(Reader()))
     assert (len(first), len(again), set(table["change"].to_pylist())) == (60, 30, {1})
     shown = dict(zip(table["pair_id"].to_pylist()[:60], table["first"].to_pylist()[:60]))
     assert set(shown.values()) == {"pre", "post"}
     assert all(row["first"] != shown[row["pair_id"]] for row in table.to_pylist()[60:])
     part, _ = flaw_questions(pairs[17:20], words, seed=1)
-    assert rate(Flaws(), part, Judge(Reader()))[0].to_pylist() == table.slice(17, 3).to_pylist(), "as in the whole"
+    assert rate(flaws(), part, Judge(Reader()))[0].to_pylist() == table.slice(17, 3).to_pylist(), "as in the whole"
     turned = [pair(one.case_id, one.post, one.pre) for one in pairs]
-    assert set(rate(Flaws(), flaw_questions(turned, words)[0], Judge(Reader()))[0]["change"].to_pylist()) == {-1}
+    assert set(rate(flaws(), flaw_questions(turned, words)[0], Judge(Reader()))[0]["change"].to_pylist()) == {-1}
     told, none = flaw_questions(pairs, words, swap=1, protocol="published")
-    assert ({asked.first for asked in told}, none) == ({"pre"}, [])
+    assert ({asked.row["first"] for asked in told}, none) == ({"pre"}, [])
 
 
 @pytest.fixture
@@ -320,8 +318,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
 
 def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -> None:
     questions = [question(0), question(8)]
-    far, calls = rate(Survey(), questions, Judge(OpenAIGenerator(server.url, "tiny", wait=0.001), tries=1))
-    near, _ = rate(Survey(), questions, Judge(HFGenerator(chat_model(), chat_tokenizer()), tries=1))
+    far, calls = rate(survey(), questions, Judge(OpenAIGenerator(server.url, "tiny", wait=0.001), tries=1))
+    near, _ = rate(survey(), questions, Judge(HFGenerator(chat_model(), chat_tokenizer()), tries=1))
     assert far["reply"].to_pylist() == near["reply"].to_pylist()
     assert far["rating"].to_pylist() == near["rating"].to_pylist()
     assert far["prompt_tokens"].to_pylist()[0] > 100
@@ -334,7 +332,7 @@ def test_faults_of_the_server_are_statuses_and_the_rest_is_rated(server: OpenAIS
     refusal = "I'm sorry, I cannot rate this."
     server.faults += [Fault(text=refusal), Fault(text="Rating: 3 and Rating: 5"), Fault(503), Fault(503)]
     api = OpenAIGenerator(server.url, "tiny", wait=0.001, tries=2, concurrency=1)
-    table, calls = rate(Survey(), [question(item) for item in (0, 1, 8)], Judge(api, tries=1))
+    table, calls = rate(survey(), [question(item) for item in (0, 1, 8)], Judge(api, tries=1))
     statuses = table["status"].to_pylist()
     assert statuses[:2] == ["refusal", "two ratings"]
     assert statuses[2].startswith("no answer after 2 tries")
@@ -344,5 +342,5 @@ def test_faults_of_the_server_are_statuses_and_the_rest_is_rated(server: OpenAIS
 def test_a_wrong_key_ends_the_rating(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-987654321")
     with pytest.raises(ServiceError, match=r"401.*OPENAI_API_KEY") as caught:
-        rate(Survey(), [question()], Judge(OpenAIGenerator(server.url, "tiny", wait=0.001)))
+        rate(survey(), [question()], Judge(OpenAIGenerator(server.url, "tiny", wait=0.001)))
     assert "987654321" not in str(caught.value)

@@ -232,12 +232,12 @@ def emptied(tasks: Tasks) -> None:
     [
         (lambda tasks: tasks[0]["data"].update(claim="x"), r"task 1: claim is 'x', expected '.*The task was edited"),
         (lambda tasks: tasks[0]["data"].update(item="i7"), "task 1: item 'i7' is not in the key. Give the key"),
-        (lambda tasks: tasks[0].pop("annotations"), "task 1: no 'annotations'. Export the project as JSON, not"),
-        (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: from_name is None"),
-        (twice, r"task 1: LS7 answered it twice\. Keep one of the annotations"),
+        (lambda tasks: tasks[0].pop("annotations"), "task 1: .*'annotations'.*Export it as JSON, not"),
+        (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: .*'from_name'"),
+        (twice, r"task 1: LS7 answered it twice"),
         (
             lambda tasks: tasks[0]["annotations"][0].update(completed_by="Ann"),
-            "completed_by is 'Ann'",
+            "task 1: .*'Ann'",
         ),
         (
             lambda tasks: tasks[0]["annotations"][0]["result"][0].update(value={"choices": ["may be"]}),
@@ -297,7 +297,7 @@ Cells = list[list[str]]
         (lambda rows: rows[0].__setitem__(1, "clame"), r"columns \['claim'\] are missing"),
         (lambda rows: rows[1].__setitem__(3, "perhaps"), "row 2: perhaps for 'label', expected one of supports"),
         (lambda rows: rows[1].__setitem__(4, "no words of it"), "row 2: evidence 'no words of it' is not in the text"),
-        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: A1 answered it twice, in two ways"),
+        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: A1 answered it twice"),
         (lambda rows: rows.__delitem__(slice(1, None)), "nobody answered one of its tasks"),
     ],
 )
@@ -322,7 +322,7 @@ def test_what_spreadsheets_do_to_a_sheet(tmp_path: Path) -> None:
         head, *rows = csv.reader(file)
     rows[0][head.index("modes")] = "Good edit: the edit is there, nothing is contradicted, and the rest is as it was"
     rows = [[*row[:2], *(cell.replace("\n", "\r\n") for cell in row[2:])] for row in rows]
-    sheet = write_rows(tmp_path / "b.csv", [head, *rows[::-1], rows[0], [""] * 3])
+    sheet = write_rows(tmp_path / "b.csv", [head, *rows[::-1], [""] * 3])
     sheet.write_bytes(b"\xef\xbb\xbf" + sheet.read_bytes())
     table = import_people(sheet, out / "key.json", "A1")["failures"]
     assert [row["mode"] for row in table.to_pylist() if row["present"]].count("good_edit") == 1

@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from seesaw_cf.texts.prompts import EditedCase, asks_of, coupled_cases, open_ended_cases, passage_rows
 
 from seesaw_cf.editors.ike import demonstrations
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion, Sampling
 from seesaw_cf.records import import_files
 from seesaw_cf.texts.job import GENERATIONS, WriteJob
-from seesaw_cf.texts.records import LongformRecord, read_records, spare_cases, usual_configs
+from seesaw_cf.texts.records import (
+    EditedCase,
+    LongformRecord,
+    coupled_cases,
+    open_ended_cases,
+    read_records,
+    spare_cases,
+    usual_configs,
+)
+from seesaw_cf.texts.write import asks_of, passage_rows, with_leads
 from seesaw_cf.types import Entity
 from tests.longform.coupled import record
 from tests.records.samples import SEESAW
@@ -24,32 +32,25 @@ def open_row(prompt: str, use: str, case_id: int = 7) -> LongformRecord:
     return {**record(case_id), "prompt": prompt, "use": use, "subject_id": "Q7186"}
 
 
-def test_coupled_records_give_two_prompts_in_two_wordings() -> None:
+def test_coupled_records_give_two_prompts_that_end_with_the_relationship() -> None:
     (case,) = coupled_cases([record()])
     assert [(p.passage, p.entity.label, p.status) for p in case.prompts] == [
         ("subject", "Marie Curie", "ok"),
         ("related", "Pierre Curie", "ok"),
     ]
     assert case.prompts[0].text.startswith("Write an essay about Marie Curie\n")
-    assert case.request.text == "Marie Curie was born in"
-    assert coupled_cases([record()], "article", relationship=False)[0].prompts[1].text == "About Pierre Curie:"
-    (led,) = coupled_cases([record()], "article", lead=True, relationship=False)
-    assert led.prompts[1].text == "About Pierre Curie:\n\nPierre Curie"
-    rows = passage_rows(led, "none", 1, 0, [Completion(" was born."), Completion(" ")])
-    assert [row["text"] for row in rows] == ["Marie Curie was born.", ""]
-
-
-def test_each_prompt_ends_with_the_relationship_to_the_other_entity() -> None:
-    (case,) = coupled_cases([record()])
     assert [prompt.text.splitlines()[-1] for prompt in case.prompts] == [
         "- relationship to Pierre Curie",
         "- relationship to Marie Curie",
     ]
-    (led,) = coupled_cases([record()], lead=True)
+    assert case.request.text == "Marie Curie was born in"
+    led = with_leads(case)
     assert led.prompts[1].text.endswith("\n- relationship to Marie Curie\n\nPierre Curie")
+    rows = passage_rows(led, "none", 1, 0, [Completion(" was born."), Completion(" ")])
+    assert [row["text"] for row in rows] == ["Marie Curie was born.", ""]
     (alone,) = coupled_cases([record(related=False)])
     assert "relationship" not in alone.prompts[0].text
-    assert alone.prompts[1].status == "the record has no related entity"
+    assert with_leads(alone).prompts[1].status == "the record has no related entity"
     assert len(asks_of(alone, 3, 0)) == 3
 
 
@@ -74,7 +75,7 @@ def test_open_ended_records_are_put_together_by_case() -> None:
 
 
 def test_seeds_depend_on_run_case_prompt_and_sample_only() -> None:
-    one, two = coupled_cases([record(1), record(2)], relationship=False)
+    one, two = coupled_cases([record(1), record(2)])
 
     def seeds(case: EditedCase, samples: int, seed: int) -> list[int]:
         return [ask.seed for ask in asks_of(case, samples, seed)]
@@ -83,9 +84,10 @@ def test_seeds_depend_on_run_case_prompt_and_sample_only() -> None:
     assert len(set(every)) == 16
     assert all(0 <= seed < 2**48 for seed in every)
     more = seeds(two, 3, 5)
-    assert seeds(coupled_cases([record(2)], relationship=False)[0], 2, 5) == [*more[:2], *more[3:5]]
+    assert seeds(coupled_cases([record(2)])[0], 2, 5) == [*more[:2], *more[3:5]]
     # A golden value: a seed must not change between versions, or nothing regenerates.
-    assert seeds(one, 1, 0)[0] == 161138344158709
+    (alone,) = coupled_cases([record(1, related=False)])
+    assert seeds(alone, 1, 0)[0] == 161138344158709
 
 
 def test_records_are_read_by_config_or_file(tmp_path: Path) -> None:

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import adjust
-from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table, reflected_row
+from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.flaws import flaw_frame, reflected_rows, repeat_rows
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of
 from seesaw_cf.texts.tables import REFLECTED
 
-from .flaw_samples import pair
+from .flaw_samples import flaw_table, pair, reflected_row
 
 Reference = Callable[..., Path]
 
@@ -34,7 +34,7 @@ def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
     """Ratings of sexism: rater -> one answer per pair, of alternating relations."""
     return flaw_table(
         [
-            flaw_row(pair(number, relation=("P21", "P27")[number % 2]), "sexism", rater, "pre", FlawAnswer(change))
+            flaw_row(pair(number, relation=("P21", "P27")[number % 2]), "sexism", rater, "pre", change)
             for rater, answers in by_rater.items()
             for number, change in enumerate(answers)
         ]
@@ -110,7 +110,7 @@ def test_the_published_rule_counts_pairs_not_edits(hits: int, missed_in_twos: in
     missed = {*range(missed_in_twos), *range(31, 331 - hits - missed_in_twos)}
     table = flaw_table(
         [
-            flaw_row(one, "religion", rater, "pre", FlawAnswer(int(rater == "judge" and number in missed)))
+            flaw_row(one, "religion", rater, "pre", int(rater == "judge" and number in missed))
             for rater in ("a", "b", "judge")
             for number, one in enumerate(doubled)
         ]
@@ -168,7 +168,7 @@ def test_no_overlap_a_split_and_one_flaw() -> None:
     assert np.isnan(right(split)["gpt", "median"])
     table = flaw_table(
         [
-            flaw_row(pair(n), flaw, rater, "pre", FlawAnswer(n % 2))
+            flaw_row(pair(n), flaw, rater, "pre", n % 2)
             for n in range(8)
             for flaw, raters in (("sexism", ("A1", "gpt")), ("religion", ("A1",)))
             for rater in raters
@@ -211,7 +211,7 @@ Answer = tuple[int, str, int | None]  # case, text shown first, change
 
 
 def answers(*given: Answer, rater: str = "gpt") -> pd.DataFrame:
-    own = [flaw_row(pair(case), "sexism", rater, first, FlawAnswer(change)) for case, first, change in given]
+    own = [flaw_row(pair(case), "sexism", rater, first, change) for case, first, change in given]
     return flaw_frame(flaw_table(own).to_pandas())
 
 

@@ -12,25 +12,25 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from seesaw_cf.texts.scores import label_scores
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
 from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.training import label_scores
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read
 
 from .analysis_samples import table
-from .flaw_samples import pair
+from .flaw_samples import flaw_table, pair
 from .people_runs import write_run
 from .report_samples import people
 
@@ -104,11 +104,11 @@ def test_what_a_judge_is_said_to_be(verdict: str) -> None:
 
 def test_peoples_ratings_stand_first_for_what_they_are() -> None:
     rows = [
-        flaw_row(pair(case), "sexism", rater, "pre", FlawAnswer(int(case % 3 > 0) if case else -1))
+        flaw_row(pair(case), "sexism", rater, "pre", int(case % 3 > 0) if case else -1)
         for case in range(30)
         for rater in ("A1", "A2", "A3")
     ]
-    rows += [flaw_row(pair(case), "sexism", "gpt", "pre", FlawAnswer(None, status="no answer")) for case in range(30)]
+    rows += [flaw_row(pair(case), "sexism", "gpt", "pre", None, status="no answer") for case in range(30)]
     given = Collected({"flaws": flaw_table(rows)})
     screen = people_screen(people_frame(given, judges=["gpt"], draws=20), given, ["gpt"])
     assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, gpt"
@@ -161,9 +161,8 @@ def test_names_and_texts_stay_what_they_are(tmp_path: Path, kind: str) -> None:
         report_run(run)
         pages.append(run / "report")
         rows = [
-            flaw_row(
-                pair(case, entity=word, post=word, editor=editor), "sexism", rater, "pre", FlawAnswer(case % 2, word)
-            )
+            flaw_row(pair(case, entity=word, post=word, editor=editor), "sexism", rater, "pre", case % 2)
+            | {"quote": word}
             for case in range(6)
             for rater in ("A", editor)
         ]

@@ -13,23 +13,27 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.scores import label_scores, rating_scores
-from seesaw_cf.texts.training_data import TrainingData, TrainingRow, people_training, read_training
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
-from seesaw_cf.effects.instruments import ITEMS
 from seesaw_cf.effects.texts import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.texts import train as train_module
-from seesaw_cf.texts.claims import ClaimPair, Claims
-from seesaw_cf.texts.classify import encode_pairs, load_classifier, load_rater, rater_texts
+from seesaw_cf.texts.claims import CLAIMS, claim_question
+from seesaw_cf.texts.classify import encode_pairs, load_classifier, load_rater
 from seesaw_cf.texts.judge import LEFT_OUT, rate
-from seesaw_cf.texts.survey import Survey, SurveyQuestion, SurveySample
-from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.texts.survey import SurveySample, survey, survey_questions
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
 from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, fit, predict, train
+from seesaw_cf.texts.training import (
+    TrainingData,
+    TrainingRow,
+    label_scores,
+    people_training,
+    rating_scores,
+    read_training,
+)
 from tests.longform.people_runs import write_run
 from tests.longform.training_models import CITIES, NAMES, annotation_rows, save_tiny_encoder, write_csv
 
@@ -187,7 +191,7 @@ def test_the_command_trains_on_a_folder_and_refuses_to_label_those_texts(
     assert "answers of people have no texts. Name their run with --run RUN" in capsys.readouterr().err
     assert main(["texts", "train", str(write_csv(tmp_path / "rows.csv", rated_rows())), *how]) == 0
     assert "16 rows; not measured" in capsys.readouterr().out
-    table, _ = rate(Survey(), [SurveyQuestion(ITEMS[0], sample("Ann lives in Rome."))], load_rater(out))
+    table, _ = rate(survey(), survey_questions([sample("Ann lives in Rome.")])[:1], load_rater(out))
     assert table["status"].to_pylist() == [LEFT_OUT]
 
 
@@ -202,8 +206,8 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
     assert constant["contradicts"]["support"] == 16
     assert sum(map(sum, report["figures"]["trained"]["all"]["confusion"])) == 40
     assert {file.name for file in (tmp_path / "out").iterdir()} >= {"config.json", "model.safetensors", "learned.json"}
-    pairs = [ClaimPair(text, "Ann sang") for text in (data.pairs[0][0].upper(), "She sang in Rome.")]
-    table, _ = rate(Claims(), pairs, load_classifier(tmp_path / "out"))
+    pairs = [claim_question(text, "Ann sang", {}) for text in (data.pairs[0][0].upper(), "She sang in Rome.")]
+    table, _ = rate(CLAIMS, pairs, load_classifier(tmp_path / "out"))
     assert table["status"].to_pylist() == [LEFT_OUT, "ok"]
     with pytest.raises(StorageError, match="exists and is not an empty folder"):
         train(data, encoder, tmp_path / "out", recipe, folds=0)
@@ -242,15 +246,11 @@ def test_a_saved_rater_answers_the_survey_the_same_in_any_batch(tmp_path: Path, 
     assert report["figures"]["constant"]["all"]["mean_absolute_error"]["value"] == 3.0
     assert report["figures"]["trained"]["all"]["n"] == 16
     rater = load_rater(tmp_path / "out")
-    questions = [SurveyQuestion(item, sample("Eve works in Rome.")) for item in (ITEMS[0], ITEMS[7])]
-    rows = rate(Survey(), questions, rater)[0].to_pylist()
+    questions = survey_questions([sample("Eve works in Rome.")])
+    rows = rate(survey(), [questions[0], questions[7]], rater)[0].to_pylist()
     assert 1 <= rows[0]["rating"] <= 7
     assert (rows[1]["rating"], rows[1]["status"]) == (None, f"the rater was trained on {ITEM} only")
-    pairs = [
-        rater_texts(ITEM, SurveyQuestion(ITEMS[0], sample(f"Ann lives in {city}. " * n)).shown)
-        for city in CITIES
-        for n in (1, 4)
-    ]
+    pairs = [survey_questions([sample(f"Ann lives in {city}. " * n)])[0].pair for city in CITIES for n in (1, 4)]
     alone = np.concatenate([rater.predict([pair]) for pair in pairs])
     np.testing.assert_allclose(rater.predict(pairs), alone, atol=1e-5)
     with pytest.raises(StorageError, match=r"encoder: no rater\. Expected a folder made by `seesaw-cf texts train`"):
@@ -377,5 +377,5 @@ def test_ratings_are_read_in_their_authors_columns(tmp_path: Path, separator: st
     file.write_text(
         file.read_text(encoding="utf-8-sig").replace(f"{separator}7{separator}", f"{separator}8{separator}")
     )
-    with pytest.raises(RecordError, match="row 0: expected sample_id, a score from 1 to 7"):
+    with pytest.raises(RecordError, match="row 0: rating '8'"):
         read_training(file)

@@ -11,11 +11,11 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.logs import CompareSettings, compare
 from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.several import report_several
-from seesaw_cf.texts.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.write import report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.logs.made import Made, items, write_log
-from tests.longform.flaw_samples import pair
+from tests.longform.flaw_samples import flaw_table, pair
 from tests.longform.test_report_pages import long_run
 from tests.longform.test_report_people import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
@@ -75,8 +75,9 @@ def _flaws(folder: Path) -> str:
     """Two people and a judge who all see a flaw in some pairs."""
     rows = [
         flaw_row(pair(case, post=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE), "sexism", rater, "pre", answer)
+        | {"quote": rater}
         for case in range(12)
-        for rater, answer in (("A", FlawAnswer(case % 2)), (HOSTILE, FlawAnswer(1, HOSTILE)), ("gpt", FlawAnswer(0)))
+        for rater, answer in (("A", case % 2), (HOSTILE, 1), ("gpt", 0))
     ]
     write_table(folder / "flaws" / "flaws.parquet", flaw_table(rows))
     report_people([folder / "flaws"], folder / "flaws" / "report", judges=["gpt"])
