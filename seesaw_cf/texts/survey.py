@@ -29,6 +29,7 @@ TITLES = {
 }
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {"published": "{entity} {property} {values}", "sentence": "The {property} of {entity} is {values}."}
+_Place = tuple[str, int, str, str, int]
 _PASSAGE = {"main": "subject", "related": "related"}
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _RATING = re.compile(
@@ -151,19 +152,19 @@ def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> lis
         RecordError: A passage has no record, or is there twice.
     """
     by_case = {record["case_id"]: record for record in records}
-    texts: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    texts: dict[_Place, dict[str, dict[str, Any]]] = {}
     for row in passages.to_pylist():
         if row["passage"] not in SIDES:
             continue
         if row["case_id"] not in by_case:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
-        place = tuple(row[name] for name in PLACE)
+        place = (row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
         if texts.setdefault(place, {}).setdefault(row["passage"], row) is not row:
             raise RecordError(f"passages: two {row['passage']} passages of {place}. Keep one run's passages.")
     return [_sample(place, own, by_case[place[1]]) for place, own in texts.items()]
 
 
-def _sample(place: tuple[Any, ...], rows: Mapping[str, dict[str, Any]], record: LongformRecord) -> SurveySample:
+def _sample(place: _Place, rows: Mapping[str, dict[str, Any]], record: LongformRecord) -> SurveySample:
     claims, request = claims_of(record, "sentence"), record["requested_rewrite"]
     texts = {name: (rows[side]["text"] or "").strip() if side in rows else "" for name, side in _PASSAGE.items()}
     reasons = {name: _unusable(rows.get(side), texts[name]) for name, side in _PASSAGE.items()}

@@ -42,6 +42,6 @@ def flaw_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=FLAWS)
 
 
-def reflected_row(pair: PassagePair, rater: str, word: str) -> dict[str, Any]:
+def reflected_row(pair: PassagePair, rater: str, word: str | None) -> dict[str, Any]:
     """What a rater says of an edit."""
     return asdict(pair) | {"rater": rater, "reflected": word, "comment": ""}

@@ -250,7 +250,7 @@ def test_passages_without_record_or_twice_are_refused() -> None:
 
 
 def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
-    def others(numbers: Sequence[int], **changes: str) -> list[tuple[TextQuestion, str]]:
+    def others(numbers: Sequence[int], **changes: Any) -> list[tuple[TextQuestion, str]]:
         samples = [replace(sample(f"{MAIN} {n}.", f"R {n}.", n), **changes) for n in numbers]
         return [(asked, f" Rating: {1 + n % 7}") for n, asked in enumerate(survey_questions(samples))]
 
