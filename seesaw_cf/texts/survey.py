@@ -43,7 +43,7 @@ class Claim:
     """A statement about an entity.
 
     Attributes:
-        kind: One of `leme_annotation.CLAIM_KINDS`.
+        kind: One of `effects.texts.CLAIM_KINDS`.
         id: "new_fact", "old_fact", or the property of a ground truth such as "P106".
         text: The statement; "" when the record cannot make it.
         status: "ok", or what is missing in the record.
