@@ -34,9 +34,8 @@ from seesaw_cf.models.editor import Editor, LearnsFromCases
 from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.names import EMBEDDED
-from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts
+from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
-from seesaw_cf.run.prepare import check_texts
 from seesaw_cf.texts.claims import CLAIMS, Lexical, answered_claims, claim_questions
 from seesaw_cf.texts.classify import load_classifier, load_rater
 from seesaw_cf.texts.job import RATED, Generation, RateJob, WriteJob
