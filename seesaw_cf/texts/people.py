@@ -31,7 +31,7 @@ from seesaw_cf.texts.job import ExportJob
 from seesaw_cf.texts.pairs import PassagePair, flaw_row, sample_evenly, showings, unblinded
 from seesaw_cf.texts.records import coupled_cases
 from seesaw_cf.texts.released import read_pairs, released_sentences
-from seesaw_cf.texts.survey import SurveySample, survey_questions
+from seesaw_cf.texts.survey import SurveySample, survey_questions, survey_samples
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED, RunTexts, edit_sentences
 from seesaw_cf.texts.transport import (
     EVIDENCE,
@@ -132,7 +132,7 @@ def _flaw_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
 def _survey_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield both passages of a sample; statements that it cannot be asked about keep their reason."""
     hidden = [item.name for item in ITEMS if "new_fact" in item.fields and job.hide_edit]
-    for sample in run.samples:
+    for sample in survey_samples(*run.couples):
         if sample.missing:
             left_out[next(iter(sample.missing.values()))] += 1
             continue
@@ -156,7 +156,7 @@ def _survey_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]
 
 def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield a passage with one claim about it."""
-    for question in claim_questions(run.coupled_passages, run.coupled):
+    for question in claim_questions(*run.couples):
         hidden = "the edit was not told" if job.hide_edit and question.row["claim_kind"] == "new_fact" else ""
         if why := question.skip or hidden:
             left_out[why.partition(":")[0]] += 1
@@ -175,7 +175,7 @@ def _claim_rows(answered: Answered) -> Rows:
 
 def _failure_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield both passages of every sample that was written after an edit."""
-    for sample in run.samples:
+    for sample in survey_samples(*run.couples):
         if sample.phase == "pre":
             left_out["written before the edit"] += 1
         elif not any(sample.passages.values()):
@@ -200,7 +200,7 @@ def _failure_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion
 
 def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield an edit with what was recorded before, and one passage to write."""
-    samples = {sample.case_id: sample for sample in reversed(run.samples)}
+    samples = {sample.case_id: sample for sample in reversed(survey_samples(*run.couples))}
     for case in coupled_cases(run.coupled):
         for prompt in case.prompts if case.case_id in samples else ():
             if prompt.status != "ok":

@@ -43,7 +43,7 @@ from seesaw_cf.texts.judge import Instrument, Judge, Rater, TextQuestion, digest
 from seesaw_cf.texts.pairs import flaw_questions, flaws, sample_pairs
 from seesaw_cf.texts.records import LongformRecord, cases_of, read_records, spare_cases, usual_configs
 from seesaw_cf.texts.released import read_pairs
-from seesaw_cf.texts.survey import answered_questions, survey, survey_questions
+from seesaw_cf.texts.survey import answered_questions, survey, survey_questions, survey_samples
 from seesaw_cf.texts.tables import TABLES, RunTexts
 from seesaw_cf.texts.write import PassageRun, with_leads
 
@@ -219,10 +219,10 @@ def _examples(places: Sequence[Path], shots: int) -> dict[str, list[tuple[TextQu
     examples: dict[str, list[tuple[TextQuestion, str]]] = {"survey": [], "claims": []}
     for own in answers:
         if (ratings := own.table("ratings")) is not None:
-            rated = answered_questions(texts.samples, ratings)
+            rated = answered_questions(survey_samples(*texts.couples), ratings)
             examples["survey"] += [(question, f" Rating: {rating}") for question, rating in rated]
         if (labels := own.table("annotations")) is not None:
-            labelled = answered_claims(claim_questions(texts.coupled_passages, texts.coupled), labels)
+            labelled = answered_claims(claim_questions(*texts.couples), labels)
             examples["claims"] += [(question, f"Label: {judgement.label}") for question, judgement in labelled]
     if not any(examples.values()):
         raise RecordError(
@@ -255,8 +255,8 @@ def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | No
     run, words, again = RunTexts(job.run), read_instruments(job.wording), 0
     asked: dict[str, tuple[Instrument, list[TextQuestion]]] = {}
     if file is None and run.coupled:
-        asked["survey"] = survey(words), survey_questions(run.samples, words)
-        asked["claims"] = CLAIMS, claim_questions(run.coupled_passages, run.coupled, words)
+        asked["survey"] = survey(words), survey_questions(survey_samples(*run.couples), words)
+        asked["claims"] = CLAIMS, claim_questions(*run.couples, words)
     if pairs := read_pairs(file or job.run / "passages.parquet")[0]:
         drawn = sample_pairs(pairs, job.limit, job.seed)
         once, swapped = flaw_questions(drawn, words, job.seed, job.duplicates, job.protocol)

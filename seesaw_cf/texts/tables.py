@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,6 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.records.relations import relation
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.texts.records import LongformRecord, read_records
-
-if TYPE_CHECKING:
-    from seesaw_cf.texts.survey import SurveySample
 
 _TEXT, _WHOLE, _SMALL, _NUMBER = pa.string(), pa.int64(), pa.int32(), pa.float64()
 
@@ -142,17 +139,10 @@ class RunTexts:
         return [record for record in self.records if "subject_entity" in record]
 
     @cached_property
-    def coupled_passages(self) -> pa.Table:
-        """The passages that are about `coupled` records."""
+    def couples(self) -> tuple[pa.Table, Sequence[LongformRecord]]:
+        """The passages that are about `coupled` records, and those."""
         cases = pa.array([record["case_id"] for record in self.coupled], pa.int64())
-        return self.passages.filter(pc.is_in(self.passages["case_id"], cases))
-
-    @cached_property
-    def samples(self) -> list[SurveySample]:
-        """Subject and related passage of the same text together, with what is recorded of both."""
-        from seesaw_cf.texts.survey import survey_samples
-
-        return survey_samples(self.coupled_passages, self.coupled)
+        return self.passages.filter(pc.is_in(self.passages["case_id"], cases)), self.coupled
 
 
 def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:

@@ -169,14 +169,14 @@ def people_training(file: Path, run: RunTexts) -> TrainingData:
     table, rows = read_table(file), list[TrainingRow]()
     claims = "claim" in table.column_names
     if claims:
-        asked = claim_questions(run.coupled_passages, run.coupled)
+        asked = claim_questions(*run.couples)
         for question, judgement in answered_claims(asked, read_table(file, ANNOTATIONS)):
             (premise, claim), sample = question.pair, str(question.row["case_id"])
             units = [(premise, "paragraph"), *((part, "sentence") for part in judgement.evidence if part.strip())]
             label = LABELS.index(judgement.label)
             rows += [TrainingRow((part, claim), label, unit, sample, question.texts) for part, unit in units]
     else:
-        for question, rating in answered_questions(run.samples, read_table(file, RATINGS)):
+        for question, rating in answered_questions(survey_samples(*run.couples), read_table(file, RATINGS)):
             item, sample = str(question.row["item"]), str(question.row["case_id"])
             rows.append(TrainingRow(question.pair, float(rating), item, sample, question.texts))
     if not rows:

@@ -13,7 +13,7 @@ from seesaw_cf.generation import Ask, Completion, Sampling
 from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_questions
 from seesaw_cf.texts.judge import Judge, rate
 from seesaw_cf.texts.pairs import passage_pairs
-from seesaw_cf.texts.survey import survey, survey_questions
+from seesaw_cf.texts.survey import survey, survey_questions, survey_samples
 from seesaw_cf.texts.tables import RunTexts
 from tests.longform.people_runs import write_run
 
@@ -53,8 +53,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunTexts:
 
 
 def test_survey_and_claims_of_a_fixed_run(run: RunTexts) -> None:
-    claims = claim_questions(run.coupled_passages, run.coupled)
-    ratings, calls = rate(survey(), survey_questions(run.samples), Judge(Hashed(), tries=2))
+    claims = claim_questions(*run.couples)
+    ratings, calls = rate(survey(), survey_questions(survey_samples(*run.couples)), Judge(Hashed(), tries=2))
     requests = calls.select(["prompt", "temperature", "seed", "reply", "status", "prompt_tokens", "new_tokens"])
     assert {
         "passages": digest(run.passages),

@@ -38,6 +38,7 @@ from seesaw_cf.texts.report.measures import (
 from seesaw_cf.texts.report.people import failure_examples, people_frame
 from seesaw_cf.texts.report.rows import PLACE, frame_of, table_of, text_row
 from seesaw_cf.texts.report.screen import people_screen, run_screen
+from seesaw_cf.texts.survey import survey_samples
 from seesaw_cf.texts.tables import RunTexts
 
 TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
@@ -102,8 +103,9 @@ def report_run(
     run = RunTexts(folder)
     short = _short_form(scores, run) if scores is not None else None
     texts = read_references(references) if references is not None else {}
-    simple = [simple_measures(run.samples), own_measures(run.passages, run.records, texts)]
-    simple += [model_measures(given, run.samples, run.passages) for given in measures]
+    samples = survey_samples(*run.couples)
+    simple = [simple_measures(samples), own_measures(run.passages, run.records, texts)]
+    simple += [model_measures(given, samples, run.passages) for given in measures]
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
     tables = run.passages, run.table("ratings"), run.table("annotations")
     frame = leme_frame(
@@ -192,7 +194,7 @@ def annotator_lines(folder: Path) -> list[str]:
 
 def _correlated(run: RunTexts, people: Collected) -> pd.DataFrame:
     """Return how measures without a model go with what people say, over texts: LEME Table 19, appendix I."""
-    samples = run.samples
+    samples = survey_samples(*run.couples)
     rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
     mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
