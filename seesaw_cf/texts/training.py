@@ -28,7 +28,7 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.claims import answered_claims, claim_questions
 from seesaw_cf.texts.released import content_parts, read_csv
-from seesaw_cf.texts.survey import answered_questions, rater_texts
+from seesaw_cf.texts.survey import answered_questions, rater_texts, survey_samples
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
 
 _RATING = re.compile(r"[1-6](\.\d+)?|7(\.0*)?")
