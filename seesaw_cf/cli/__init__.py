@@ -15,6 +15,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import unknown_name
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
+from seesaw_cf.cli import gone
 from seesaw_cf.cli.help import WAYS_IN, command_help, commands_help
 from seesaw_cf.cli.output import UsageError, explained, finish, say
 
@@ -125,7 +126,7 @@ def find_command(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the command that words begin with, of one word or two, and the words after it.
 
     Raises:
-        UsageError: There is none; or a word is no text.
+        UsageError: There is none, or it was removed; or a word is no text.
     """
     for word in words:
         if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
@@ -133,6 +134,8 @@ def find_command(words: Sequence[str]) -> tuple[str, list[str]]:
     for name in (" ".join(words[:2]), words[0]):
         if name in COMMANDS:
             return name, list(words[len(name.split()) :])
+        if removed := gone.instead("command", name, gone.COMMANDS):
+            raise UsageError(removed)
     below = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
     if below:
         raise UsageError(f"{words[0]} is followed by one of: {', '.join(name.split()[1] for name in below)}.")

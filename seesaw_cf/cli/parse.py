@@ -21,6 +21,7 @@ from cyclopts.argument import Argument
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import SeesawError, unknown_name
 from seesaw_cf.base.fields import check_value, hints_of, words_of
+from seesaw_cf.cli import gone
 from seesaw_cf.cli.output import UsageError
 
 T = TypeVar("T")
@@ -148,13 +149,14 @@ def _leaves(kind: Any) -> Iterator[Any]:
 
 
 def _check_options(words: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse the first unknown option; suggest near ones."""
+    """Refuse the first unknown option: say what replaces a removed one, or suggest near ones."""
     for word in words:
         name = word.partition("=")[0]
         if word == "--":
             return
         if word.startswith("--") and " " not in word and name not in known:
-            raise UsageError(str(unknown_name("option", name, known)).partition(" Known: ")[0])
+            near = str(unknown_name("option", name, known)).partition(" Known: ")[0]
+            raise UsageError(gone.instead("option", name, gone.OPTIONS) or near)
 
 
 def _message(error: cyclopts.CycloptsError, words: Sequence[str]) -> str:
