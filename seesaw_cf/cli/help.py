@@ -29,13 +29,10 @@ nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
 `seesaw-cf --help` lists the commands, `seesaw-cf COMMAND --help` its options."""
 
 # Options that a command lists at its end by name: the documentation and `--help -v` explain them.
-RARE = """--block --cache --checkpoints --contact --contents --control-model --control-seeds
---corpus-limit --dtype --engine --errors --examples --family --gpus --ignore-damage --include
---key-env --language --margin-log-odds --max-tokens --memory --min-triples --moments --noise-floor
---noise-floor-log-odds --open --overwrite --people-per-edit --permutations --pictures --plain
---private --prompts-per-person --public --quiet --rank --ray-address --refusals --regard-labels --repeats
---revision --rows --scorer --seed --skip-bad --threads --timeout --topic-method --tries
---trust-remote-code"""
+RARE = """--block --cache --checkpoints --contact --control-model --control-seeds --corpus-limit --dtype --engine
+--examples --gpus --ignore-damage --include --key-env --language --margin-log-odds --memory --moments --open
+--overwrite --people-per-edit --permutations --pictures --plain --public --quiet --refusals --repeats
+--revision --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
 _METAVARS = {int: "N", float: "X", Path: "PATH"}
 _NAMED = {"--repo": "ORG/NAME", "--space": "ORG/NAME", "--push": "ORG/NAME", "--base-model": "ORG/NAME"}
 _NAMED |= {

@@ -109,8 +109,6 @@ def _head(file: Path, reader: Reader) -> _Json:
         version, task = head["version"], head["eval"]["task"]
     except RecordError:
         raise
-    except OSError as error:
-        raise StorageError(f"{file}: {error.strerror or error}. Check the file.") from error
     except (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile) as error:
         raise RecordError(f"{file}: no log of inspect_ai ({type(error).__name__}: {error}). Copy it again.") from error
     if version != VERSION:

@@ -15,11 +15,11 @@ import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -112,47 +112,44 @@ def table_of(rows: Iterable[ItemRow]) -> pd.DataFrame:
 
 def start_of(file: Path) -> bytes:
     """Return the first bytes of a file, which tell its format; b"" where it cannot be read."""
-    try:
-        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as stream:
-            return bytes(stream.read(_SNIFFED))
-    except (OSError, EOFError, zlib.error):
-        return b""
+    with suppress(OSError, EOFError, zlib.error), _opened(file) as stream:
+        return stream.read(_SNIFFED)
+    return b""
+
+
+def _opened(file: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
 
 
 def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the object of every line of a JSONL file, or element of an array; gzip is read, too.
 
     Raises:
-        StorageError: The file cannot be read.
         RecordError: A line is not an object; or the file ends in the middle of one, and that is not allowed.
     """
     place, is_array = str(path), start_of(path).startswith(b"[")  # as lm_eval wrote before June 2024
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        with _opened(path) as stream:
             for number, line in enumerate([stream.read()] if is_array else stream, 1):
                 place = str(path) if is_array else f"{path}, line {number}"
-                if not line.strip():
-                    continue
                 try:
-                    value = json.loads(line)
+                    value = json.loads(line) if line.strip() else []
                 except (ValueError, RecursionError) as error:
                     if is_array or stream.read(1):
                         raise RecordError(f"{place}: not JSON ({error}). Repair it, or copy it again.") from error
                     reader.cut(place, "its last line is not whole")
                     return
-                for element in value if is_array else [value]:
+                for element in value if isinstance(value, list) else [value]:
                     if not isinstance(element, dict):
                         raise RecordError(f"{place}: got {shown(element)}, expected an object.")
                     yield place, element
     except (EOFError, zlib.error) as error:
         reader.cut(place, str(error) or "the compressed file ends too early")
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}. Check the file.") from error
 
 
 @contextmanager
 def sample_errors(place: object, expected: str) -> Iterator[None]:
-    """Raise RecordError for what a block cannot take from a sample, whose values a program may write in any way.
+    """Raise RecordError for what a block cannot take from a sample, which may hold anything, StorageError of a file.
 
     Args:
         place: File, and line or row.
@@ -162,6 +159,8 @@ def sample_errors(place: object, expected: str) -> Iterator[None]:
         yield
     except SeesawError:
         raise
+    except OSError as error:
+        raise StorageError(f"{error.filename or place}: {error.strerror or error}. Check the file.") from error
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
         raise RecordError(f"{place}: {type(error).__name__} {clean(error)[:200]}. Expected {expected}") from error
 
@@ -226,7 +225,7 @@ def read_table_file(file: Path) -> tuple[pd.DataFrame, str]:
             # An empty cell is missing; "NA" is a word, and "001" is not 1.
             form = {"sep": max(",;\t", key=head.count), "encoding": "utf-8-sig"}
             table = pd.read_csv(file, dtype="str", keep_default_na=False, na_values=[""], **form)  # type: ignore[call-overload]
-    except (OSError, pa.ArrowInvalid) as error:
+    except pa.ArrowInvalid as error:
         raise StorageError(f"{file}: cannot be read ({error}). Copy it again.") from error
     except (ValueError, pd.errors.ParserError) as error:
         raise RecordError(f"{file}: no table ({error}), expected CSV with a line of column names.") from error
