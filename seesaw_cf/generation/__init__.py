@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.system import lazy
-from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.generation.types import Ask, CachedGenerator, Completion, Generator, Message, Sampling
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.api import OpenAIGenerator
-    from seesaw_cf.generation.cached import CachedGenerator
     from seesaw_cf.generation.hf import HFGenerator
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "CachedGenerator": "seesaw_cf.generation.cached",
         "HFGenerator": "seesaw_cf.generation.hf",
         "OpenAIGenerator": "seesaw_cf.generation.api",
     },

@@ -1,14 +1,19 @@
-"""Prompts and completions, as every back end takes and returns them; no back end is imported here."""
+"""Prompts and completions, as every back end takes and returns them, and a store in front of any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Protocol, runtime_checkable
 
-from seesaw_cf.base.checks import number, whole
-from seesaw_cf.base.errors import PromptError
-from seesaw_cf.base.fields import field_types
+from seesaw_cf.base.errors import PromptError, RecordError
+from seesaw_cf.base.fields import Range, Share, field_types
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.text import read_json
+from seesaw_cf.stats.plain import json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +57,16 @@ class Sampling:
         RecordError: A number is out of its range or not finite.
     """
 
-    max_new_tokens: int = 200
-    temperature: float = 0.9
-    top_k: int = 50
-    top_p: float = 0.95
+    max_new_tokens: Annotated[int, Range(1, 1_000_000, whole=True)] = 200
+    temperature: Annotated[float, Range(0, 100)] = 0.9
+    top_k: Annotated[int, Range(0, 10_000_000, whole=True)] = 50
+    top_p: Share = 0.95
     stop: tuple[str, ...] = ()
-    repetition_penalty: float = 1.0
+    repetition_penalty: Annotated[float, Range(0.01, 100)] = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what no token can be drawn with."""
-        for name, check, low, high in _RANGES:
-            check(f"sampling: {name}", getattr(self, name), low, high)
-
-
-# Field, what checks it, smallest and largest value.
-_RANGES: tuple[tuple[str, Callable[..., object], float, float], ...] = (
-    ("max_new_tokens", whole, 1, 1_000_000),
-    ("temperature", number, 0, 100),
-    ("top_k", whole, 0, 10_000_000),
-    ("top_p", number, 0, 1),
-    ("repetition_penalty", number, 0.01, 100),
-)
+        field_types(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +79,16 @@ class Ask:
     """
 
     prompt: str | tuple[Message, ...]
-    seed: int = 0
+    seed: Annotated[int, Range(0, 2**64 - 1, whole=True)] = 0
 
     def __post_init__(self) -> None:
         """Refuse an empty prompt.
 
         Raises:
-            PromptError: Nothing to continue, or no text.
-            RecordError: The seed is negative or beyond 64 bits.
+            PromptError: Nothing to continue, no text, or a seed that is negative or beyond 64 bits.
         """
         field_types(self, error=PromptError)
-        whole("ask: seed", self.seed, 0, 2**64 - 1)
-        empty = not self.prompt.strip() if isinstance(self.prompt, str) else not self.prompt
-        if empty:
+        if not (self.prompt.strip() if isinstance(self.prompt, str) else self.prompt):
             raise PromptError(f"ask with seed {self.seed}: the prompt is {self.prompt!r}, expected text or messages.")
 
 
@@ -129,3 +120,61 @@ class Generator(Protocol):
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         """Return one completion per ask, in order. A failure of one ask is a status, not an exception."""
+
+
+@dataclass(frozen=True)
+class CachedGenerator:
+    """Generator that keeps each completion in a file named by the SHA-256 of generator, ask and sampling.
+
+    Files are written whole or not at all, block by block, so a killed job goes on where it was. Only completions with
+    status "ok" are kept: what failed is asked again.
+
+    Attributes:
+        generator: Writes what is not in the store.
+        folder: Where the files are; may be shared by any number of jobs.
+        block: Asks that are handed over at once, which is also the most that a kill can lose.
+    """
+
+    generator: Generator
+    folder: Path
+    block: int = 64
+
+    @property
+    def name(self) -> str:
+        """That of the generator: a store changes nothing."""
+        return self.generator.name
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        """Return completions from the store, and from the generator those missing from the store.
+
+        Raises:
+            RecordError: A file of the store is damaged; the message names it.
+            StorageError: The store cannot be written.
+        """
+        name = self.generator.name
+        files = {ask: self._file(name, ask, sampling) for ask in asks}
+        completions = {ask: _read(file) for ask, file in files.items() if file.exists()}
+        todo = [ask for ask in files if ask not in completions]
+        for start in range(0, len(todo), self.block):
+            part = todo[start : start + self.block]
+            for ask, completion in zip(part, self.generator.generate(part, sampling), strict=True):
+                completions[ask] = completion
+                if completion.status == "ok":
+                    request = {"generator": name, "ask": asdict(ask), "sampling": asdict(sampling)}
+                    record = {**request, "completion": asdict(completion)}
+                    write_text(files[ask], json_text(record))
+        return [completions[ask] for ask in asks]
+
+    def _file(self, name: str, ask: Ask, sampling: Sampling) -> Path:
+        key = json.dumps([name, asdict(ask), asdict(sampling)], sort_keys=True, ensure_ascii=False)
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.folder / digest[:2] / f"{digest}.json"
+
+
+def _read(file: Path) -> Completion:
+    try:
+        return Completion(**read_json(file)["completion"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(
+            f"{file}: not a kept completion ({type(error).__name__}: {error}). Delete that file; it is asked again."
+        ) from error

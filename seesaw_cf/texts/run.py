@@ -26,9 +26,8 @@ from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.effects.instruments import read_instruments
 from seesaw_cf.generation.api import OpenAIGenerator
-from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
-from seesaw_cf.generation.types import Generator
+from seesaw_cf.generation.types import CachedGenerator, Generator
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import Editor, LearnsFromCases
 from seesaw_cf.models.identity import model_facts
