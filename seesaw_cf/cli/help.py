@@ -34,14 +34,9 @@ RARE = """--block --cache --checkpoints --contact --control-model --control-seed
 --overwrite --people-per-edit --permutations --pictures --plain --public --quiet --refusals --repeats
 --revision --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
 _METAVARS = {int: "N", float: "X", Path: "PATH"}
-_NAMED = {"--repo": "ORG/NAME", "--space": "ORG/NAME", "--push": "ORG/NAME", "--base-model": "ORG/NAME"}
-_NAMED |= {
-    "--changed": "NAME=WHERE",
-    "--control-model": "NAME=WHERE",
-    "--out": "DIR",
-    "--number": "RELATION=N",
-}
-_NAMED |= {"--editor-config": "FILE"}
+_NAMED = {"--out": "DIR", "--number": "RELATION=N", "--editor-config": "FILE"}
+_NAMED |= dict.fromkeys(("--repo", "--space", "--push", "--base-model"), "ORG/NAME")
+_NAMED |= dict.fromkeys(("--changed", "--control-model"), "NAME=WHERE")
 _WIDEST = 30  # columns of options
 
 
@@ -125,14 +120,15 @@ def _plain(hint: Any) -> Any:
     return _plain(parts[0]) if parts else hint
 
 
-def _marks(hint: Any) -> Iterator[Any]:
+def marks_of(hint: Any) -> Iterator[Any]:
+    """Yield the conditions in an annotation, such as what a path is for."""
     yield from getattr(hint, "__metadata__", ())
     for part in get_args(hint):
-        yield from _marks(part)
+        yield from marks_of(part)
 
 
 def _takes(hint: Any) -> str:
-    marks = [*_marks(hint)]
+    marks = [*marks_of(hint)]
     choices = next((mark.names for mark in marks if isinstance(mark, OneOf)), ())
     if choices and len("|".join(choices)) <= 16:
         return "|".join(choices)

@@ -6,13 +6,14 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.base.fields import Role
 from seesaw_cf.base.files import check_outputs
 from seesaw_cf.base.text import read_json
+from seesaw_cf.cli.help import marks_of
 from seesaw_cf.cli.parse import Given
 
 # Of one name in a path, on every file system in use.
@@ -62,10 +63,7 @@ def _paths(entry: Given) -> Iterator[tuple[Role, Path]]:
 
 def role_of(hint: Any) -> Role | None:
     """Return what a path of an annotation is for, where it says so."""
-    for mark in getattr(hint, "__metadata__", ()):
-        if isinstance(mark, Role):
-            return mark
-    return next((role for part in get_args(hint) if (role := role_of(part))), None)
+    return next((mark for mark in marks_of(hint) if isinstance(mark, Role)), None)
 
 
 def _path(name: str, path: Path) -> Path:
@@ -99,12 +97,8 @@ def _check_folder(folder: Path, about: list[Path], jobs: list[Path], *, whole: b
 
 
 def _is_taken(folder: Path) -> bool:
-    return any(_json(folder / name).keys() & _KEYS for name in _MARKS)
-
-
-def _json(file: Path) -> dict[str, Any]:
-    """Return what a JSON file holds; {} where there is none that can be read."""
-    content: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError, SeesawError):
-        content = read_json(file, any_number=True) if file.is_file() else {}
-    return content
+    for file in (folder / name for name in _MARKS):
+        with contextlib.suppress(OSError, ValueError, SeesawError):
+            if read_json(file, any_number=True).keys() & _KEYS:
+                return True
+    return False

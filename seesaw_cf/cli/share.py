@@ -15,48 +15,18 @@ from seesaw_cf.cli.parse import Flat
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where it goes.
+class ShareJob:
+    """What is shared, in which form, and where it goes.
 
     Attributes:
         repo: Repository to make on the Hub, of an edit or of second moments.
         space: Static Space to make, of the page of a report. Private without --public.
-        base_model: Hub name of the unedited model, when a folder was used.
-        public: Make a public one.
-        overwrite: Replace what the repository holds.
-    """
-
-    repo: str | None = None
-    space: str | None = None
-    base_model: str | None = None
-    public: bool = False
-    overwrite: bool = False
-
-
-@dataclass(frozen=True)
-class EditChoice:
-    """Which edit of a run, and in which form.
-
-    Attributes:
         form: Delta: small. adapter: LoRA, for peft. checkpoint: the whole model.
         editor: Which editor of the run; with --moments whose layers.
         unit: Which edit: the name of its folder below RUN/deltas/EDITOR.
-    """
-
-    form: Annotated[str, OneOf(("delta", "adapter", "checkpoint"))] = "delta"
-    editor: str | None = None
-    unit: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse another form."""
-        field_types(self)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Second moments of a model's layers.
-
-    Attributes:
+        base_model: Hub name of the unedited model, when a folder was used.
+        public: Make a public one.
+        overwrite: Replace what the repository holds.
         moments: RUN is a model: compute second moments for editors, keep them, and publish them with --repo.
         corpus: Texts, one a line: a file, FILE.jsonl:COLUMN, FILE.parquet:COLUMN or ORG/NAME:CONFIG:SPLIT:COLUMN.
         corpus_limit: Most texts of it.
@@ -64,6 +34,14 @@ class Moments:
         tokens: Stop at so many (default: all texts).
     """
 
+    repo: str | None = None
+    space: str | None = None
+    form: Annotated[str, OneOf(("delta", "adapter", "checkpoint"))] = "delta"
+    editor: str | None = None
+    unit: str | None = None
+    base_model: str | None = None
+    public: bool = False
+    overwrite: bool = False
     moments: bool = False
     corpus: NameOrPath | None = None
     corpus_limit: Positive = 100_000
@@ -71,41 +49,34 @@ class Moments:
     tokens: Positive | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers below 1."""
+        """Refuse another form, and numbers below 1."""
         field_types(self)
 
 
-def share(
-    run: NameOrPath,
-    /,
-    *,
-    place: Flat[Place] = Place(),
-    edit: Flat[EditChoice] = EditChoice(),
-    moments: Flat[Moments] = Moments(),
-) -> None:
+def share(run: NameOrPath, /, *, job: Flat[ShareJob] = ShareJob()) -> None:
     """Push an edit with its card, a page or second moments, and print the address.
 
     Args:
         run: A run (made with --keep-deltas for --repo), the folder of a delta, or with --moments a model.
     """
-    if moments.moments:
-        _moments(run, place, edit, moments)
+    if job.moments:
+        _moments(run, job)
         return
-    if (place.repo is None) == (place.space is None):
+    if (job.repo is None) == (job.space is None):
         raise RecordError("share: give --repo ORG/NAME for an edit, or --space ORG/NAME for the page of a report.")
     from seesaw_cf.sharing import ShareOptions, share_page
     from seesaw_cf.sharing import share as share_edit
 
-    if place.space is not None:
-        say(share_page(Path(run), place.space, public=place.public, overwrite=place.overwrite))
+    if job.space is not None:
+        say(share_page(Path(run), job.space, public=job.public, overwrite=job.overwrite))
         return
-    if place.public:
+    if job.public:
         raise RecordError("share: --public is for --space. A repository is as your account says, expected without it.")
-    options = ShareOptions(base_model=place.base_model, editor=edit.editor, unit=edit.unit)
-    say(share_edit(Path(run), str(place.repo), edit.form, options, overwrite=place.overwrite))
+    options = ShareOptions(base_model=job.base_model, editor=job.editor, unit=job.unit)
+    say(share_edit(Path(run), str(job.repo), job.form, options, overwrite=job.overwrite))
 
 
-def _moments(model_name: str, place: Place, edit: EditChoice, asked: Moments) -> None:
+def _moments(model_name: str, job: ShareJob) -> None:
     from seesaw_cf.editors import load_editor
     from seesaw_cf.editors.locate.fitted import check_tokens
     from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
@@ -113,30 +84,29 @@ def _moments(model_name: str, place: Place, edit: EditChoice, asked: Moments) ->
     from seesaw_cf.models.corpus import corpus_of
     from seesaw_cf.models.load import load_model
 
-    corpus = corpus_of(asked.corpus, model_name, asked.corpus_limit, 0)
+    corpus = corpus_of(job.corpus, model_name, job.corpus_limit, 0)
     if corpus is None:
         raise EditError(f"share --moments: {model_name} comes without texts. Give some that it knows with --corpus.")
-    if not asked.layers and edit.editor is None:
+    if not job.layers and job.editor is None:
         raise RecordError("share --moments: give --editor NAME, or --layers N ...")
     model, tokenizer = load_model(model_name)
     parts = model_parts(model)
-    kind = None if asked.layers else load_editor(str(edit.editor)).config_class.for_model(model)
-    layers = asked.layers or getattr(kind, "moment_layers", ())
+    kind = None if job.layers else load_editor(str(job.editor)).config_class.for_model(model)
+    layers = job.layers or getattr(kind, "moment_layers", ())
     if not layers:
-        raise EditError(f"{edit.editor} needs no second moments. Expected rome, memit, emmet or alphaedit.")
+        raise EditError(f"{job.editor} needs no second moments. Expected rome, memit, emmet or alphaedit.")
     parts.check_layers(layers, "moments")
-    how = MomentOptions(asked.corpus_limit, seed=0, tokens=asked.tokens)
+    how = MomentOptions(job.corpus_limit, seed=0, tokens=job.tokens)
     found = second_moments(parts, tokenizer, sorted(set(layers)), corpus, how)
     check_tokens(found, "moments")
     for layer, moment in found.items():
         say(f"layer {layer}: {moment.n_texts:,} texts, {moment.n_tokens:,} tokens")
     folder = found[layers[0]].file.parent
     say(f"use them with `--moments {shlex.quote(str(folder))}`; the same texts find them without")
-    if place.repo is not None:
+    if job.repo is not None:
         from seesaw_cf.sharing.moments import push_moments
 
-        how_public = {"public": place.public, "overwrite": place.overwrite}
-        say(push_moments(folder, place.repo, base_model=place.base_model, **how_public))
+        say(push_moments(folder, job.repo, base_model=job.base_model, public=job.public, overwrite=job.overwrite))
 
 
 def build(

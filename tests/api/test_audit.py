@@ -18,9 +18,8 @@ import torch
 
 import seesaw_cf
 from seesaw_cf.cli import main
-from seesaw_cf.editors import EDITORS, load_editor
-from seesaw_cf.editors.plugins import editor_name
-from seesaw_cf.errors import EditError, RecordError, RunFolderError, StorageError, UnknownNameError
+from seesaw_cf.editors import EDITORS
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError, UnknownNameError
 from seesaw_cf.models import WeightDelta, load_model
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.run.job import make_run
@@ -77,14 +76,6 @@ def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.
     assert audited.screen.finding[0] in printed
     assert "People for whom the new answer is true" in printed
     assert len(repr(audited)) <= 2500
-
-
-def test_a_notebook_shows_the_first_screen_apart_from_its_own_styles(audited: seesaw_cf.Audit) -> None:
-    html = audited._repr_html_()
-    assert html.startswith("<iframe srcdoc=")
-    assert "<h1" not in html
-    assert "&lt;h1&gt;" in html
-    assert html.count("<") == 2, "everything of the page is inside of the attribute"
 
 
 def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
@@ -156,13 +147,6 @@ def test_an_editor_of_somebody_else_in_a_file() -> None:
     assert re.fullmatch("[0-9a-f]{64}", settings["sha256"])
 
 
-def test_an_object_keeps_its_settings(loaded: tuple[Any, Any]) -> None:
-    editor = OneStep(OneStepConfig(0, step=0.01))
-    audit = seesaw_cf.audit(*loaded, editor=editor, control=(), config="cross_property", limit=1, **QUIET)
-    settings: Any = audit.report.run.manifest["editors"]["onestep"]
-    assert (settings["layer"], settings["step"]) == (0, 0.01)
-
-
 @dataclass(frozen=True)
 class Scaled(OneStep):
     """An editor with an attribute that its settings do not have."""
@@ -186,38 +170,6 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
     assert first["attributes"] != second["attributes"]
     with pytest.raises(RunFolderError, match=r"editors\.scaled\.attributes"):
         norm(3.0, tmp_path / "one")
-
-
-@pytest.mark.parametrize("source", [str(OWN), f"{OWN}:OneStep", "tests.api.own_editor:OneStep"])
-def test_an_editor_has_the_name_of_its_class(source: str) -> None:
-    assert editor_name(source) == editor_name(source) == "onestep"
-    assert load_editor("onestep").__name__ == "OneStep"
-
-
-def test_two_editors_with_one_name_are_refused() -> None:
-    editor_name("tests.api.own_editor:OneStep")
-    with pytest.raises(EditError, match=r"the name 'onestep' is that of .*Give it another name"):
-        editor_name(str(OWN))
-    assert editor_name("onestep") == "onestep"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("import nothing_here", r"importing it fails \(line 1, ModuleNotFoundError.*Correct it, or install"),
-        ("x = 1", "0 objects in it are classes with a config_class, expected one"),
-        ("class A:\n    config_class = int", "config_class is a frozen dataclass"),
-        (
-            "class A:\n    config_class = int\n    fit = edit = print",
-            "line 1: broken, config_class is a frozen dataclass with a class method for_model",
-        ),
-    ],
-)
-def test_a_file_that_is_no_editor_is_refused(text: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(text)
-    with pytest.raises((EditError, RecordError), match=said):
-        seesaw_cf.audit("seesaw-tiny", editor=str(file), limit=1, **QUIET)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError
-from seesaw_cf.run.jobs import Job
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS, byte_level
 
@@ -105,17 +103,6 @@ def test_a_config_that_a_folder_lacks_is_refused_at_once(
     monkeypatch.setitem(sys.modules, "seesaw_cf.run.job", None)  # what loads a model cannot be imported
     assert main([*words, "--out", str(tmp_path / "run"), "--data", str(tmp_path)]) == 1
     assert "'cross_subject'. Did you mean 'cross_property'? Known: cross_property." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("field", ["block", "max_tokens", "limit", "threads"])
-def test_a_job_made_in_python_is_checked_too(field: str) -> None:
-    for value in (0, -1, 2.5):
-        options: dict[str, Any] = {field: value}
-        with pytest.raises(
-            RecordError,
-            match=rf"Job: {field} is {value}, expected a whole number (of at least|from) 1",
-        ):
-            Job("seesaw-tiny", editors=("ft",), **options)
 
 
 @pytest.mark.parametrize(

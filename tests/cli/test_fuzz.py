@@ -19,9 +19,22 @@ from seesaw_cf.cli import COMMANDS, main
 from seesaw_cf.errors import StorageError
 from tests.builder.embedded import small_tables
 from tests.cli.commands import ARGUMENTS
-from tests.cli.test_small_commands import RECORD
 from tests.report.runs import cases, write_manifest, write_run
 
+RECORD = {
+    "case_id": 1,
+    "requested_rewrite": {
+        "prompt": "{} is a citizen of",
+        "relation_id": "P27",
+        "target_new": {"str": "France", "id": "Q142"},
+        "target_true": {"str": "Chad", "id": "Q657"},
+        "subject": "Ada Test",
+    },
+    "generation_prompts": ["Ada Test is"],
+    "attribute_prompts": ["Bo Test is a citizen of", "Cy Test is a citizen of"],
+    "attribute_aux_info": ["Q1", "Q2"],
+    "attribute_aux_ent": ["Bo Test", "Cy Test"],
+}
 # What a needed option gets while the fuzzed one gets something else; "report" would draw pictures.
 VALID = {
     "model": "seesaw-tiny",

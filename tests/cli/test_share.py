@@ -165,37 +165,6 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub,
 
 
 @pytest.mark.slow
-def test_full_rank_changes_are_no_adapter_but_a_delta(place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(words(place, "adapter", "ft")) == 1
-    err = capfd.readouterr().err
-    assert re.search(r"error: the update of 'model\.layers\.1\.mlp\.down_proj\.weight' is dense.*--form delta", err)
-    assert not hub.log  # nothing was sent
-    assert main(words(place, "delta", "ft")) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("token", "message"),
-    [
-        (None, "the Hub refused to take org/delta (HTTP 401): no valid token. Run `hf auth login`, or set HF_TOKEN"),
-        ("hf_wrong_secret", "(HTTP 401): no valid token"),
-        (READER, "(HTTP 403): this token lacks the right to write there"),
-    ],
-)
-def test_without_the_right_to_write_nothing_is_published(
-    token: str | None, message: str, place: Path, hub: Hub, monkeypatch: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("HF_TOKEN")
-    if token:
-        monkeypatch.setenv("HF_TOKEN", token)
-    assert main(words(place, "delta")) == 1
-    said = capfd.readouterr()
-    assert message in said.err
-    assert not hub.repos
-    assert "_secret" not in said.out + said.err
-
-
-@pytest.mark.slow
 def test_an_upload_that_breaks_off_is_explained(
     place: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,22 +179,6 @@ def test_an_upload_that_breaks_off_is_explained(
     assert main(words(place, "delta")) == 1
     assert "did not take the files of org/delta (HfHubHTTPError). Check the network" in capfd.readouterr().err
     assert hub.files("org/delta").keys() == {".gitattributes"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["--repo", "name"], "repository 'name': expected ORG/NAME"),
-        (["--editor", "memitt"], r"unknown delta of the run .*'memitt/.*Known: ft/"),
-        (["--base-model", "/no/where"], r"base model '/no/where': expected .*such as 'org/name'.*\(--base-model\)"),
-    ],
-)
-def test_bad_options_are_explained(
-    changes: list[str], message: str, place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words(place, "delta"), *changes]) == 1
-    assert re.search(message, capfd.readouterr().err)
-    assert not hub.log
 
 
 def test_a_folder_that_is_no_run_is_explained(
@@ -244,14 +197,6 @@ def test_a_folder_that_is_no_run_is_explained(
     for source, message in cases.items():
         assert main(["share", str(source), "--repo", "org/x", "--base-model", "org/base"]) == 1
         assert message in capfd.readouterr().err
-    assert not hub.log
-
-
-def test_a_base_in_a_local_folder_needs_its_public_name(
-    place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words(place, "delta")[:-2]) == 1
-    assert "expected the name readers can load it by, such as 'org/name'" in capfd.readouterr().err
     assert not hub.log
 
 

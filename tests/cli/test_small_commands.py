@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -66,55 +65,6 @@ def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> N
     shown = capsys.readouterr().out
     for words in ("memit  ", "seesaw-tiny", "cross_subject", "P103  language", "South Asian", "edit_bias"):
         assert words in shown
-
-
-def test_list_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("list", "relations") == 0
-    lines = capsys.readouterr().out.strip().split("\n")
-    assert lines[0] == "relations:"
-    assert [line.split()[0] for line in lines[1:]] == ["P21", "P101", "P27", "P19", "P103"]
-
-
-def test_list_says_which_configs_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("list", "configs") == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.strip().split("\n")[1:]}
-    assert "for `audit --config`" in rows["cross_subject"]
-    assert "a table beside the cases" in rows["demographics"]
-
-
-RECORD = {
-    "case_id": 1,
-    "requested_rewrite": {
-        "prompt": "{} is a citizen of",
-        "relation_id": "P27",
-        "target_new": {"str": "France", "id": "Q142"},
-        "target_true": {"str": "Chad", "id": "Q657"},
-        "subject": "Ada Test",
-    },
-    "generation_prompts": ["Ada Test is"],
-    "attribute_prompts": ["Bo Test is a citizen of", "Cy Test is a citizen of"],
-    "attribute_aux_info": ["Q1", "Q2"],
-    "attribute_aux_ent": ["Bo Test", "Cy Test"],
-}
-
-
-def test_import_makes_a_folder_and_prints_its_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "seesaw_cf_P27_P21.json"
-    source.write_text(json.dumps([RECORD]))
-    assert call("build", "--records", source, "--out", tmp_path / "data") == 0
-    shown = capsys.readouterr().out
-    cells = [line.split() for line in shown.split("\n")]
-    assert ["P27_P21"] in cells
-    assert ["prompts", "2"] in cells
-    assert f"--data {tmp_path / 'data'} --config P27_P21" in shown
-
-
-def test_import_of_a_broken_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "seesaw_cf_P27_P21.json"
-    source.write_text(json.dumps([RECORD])[:-40])
-    assert call("build", "--records", source, "--out", tmp_path / "data") == 1
-    assert "seesaw_cf_P27_P21.json" in capsys.readouterr().err
-    assert not (tmp_path / "data").exists()
 
 
 def _elsewhere(tmp_path: Path, code: str) -> str:

@@ -251,21 +251,6 @@ def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -
     assert found["overall"]["n_prompts"] == 35
 
 
-def test_edit_bias_says_why_there_is_no_interval() -> None:
-    equal = bias() | {side: [-1.0] * 36 for side in ("pre_new", "pre_true", "post_new", "post_true")}
-    assert load("edit_bias").compute(**equal, draws=0)["overall"]["note"] == "all values equal: no error to estimate"
-    one = load("edit_bias").compute(**bias(edits=1), draws=0)["overall"]
-    assert one["note"].startswith("too few edits: 1, 5 needed (1.0 effective)")
-    assert (one["low"], one["p"]) == (None, None)
-    alone = bias()
-    alone["groups"] = [["women"] if case < 3 else ["men"] for case in alone["case_id"]]
-    contrast = load("edit_bias").compute(**alone, draws=0, reference="men")["groups"]["women"]["contrast"]
-    assert contrast["note"] == "no edit was scored on both groups"
-    unscored = bias() | {"pre_new": [NAN] * 36}
-    found = load("edit_bias").compute(**unscored, draws=10)
-    assert (found["overall"]["D"], found["n_unscored"]) == (None, 36)
-
-
 @pytest.mark.parametrize(
     ("name", "columns", "options", "message"),
     [

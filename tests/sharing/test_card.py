@@ -47,19 +47,20 @@ EVIDENCE = Evidence(
 NASTY = '</td><script>alert(1)</script> | [x](javascript:alert(1)) ![y](http://evil.example/a.png) `# *b*\n---\n\u202e"'
 
 
+def _card(folder: Path, evidence: Evidence | None = EVIDENCE, **meta: object) -> str:
+    """The card of a delta, in a new folder."""
+    options = ShareOptions(evidence=evidence, base_model="org/base", model=tiny("llama"))
+    prepare_repo(_delta(**meta), "org/name", folder, options=options)
+    return (folder / "README.md").read_text()
+
+
 def _delta(**meta: object) -> WeightDelta:
     delta = low_rank_delta(tiny("llama"), "llama")
     return WeightDelta(delta.updates, {**delta.meta, **meta})
 
 
 def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path) -> None:
-    prepare_repo(
-        _delta(),
-        "org/name",
-        tmp_path / "r",
-        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
-    )
-    text = (tmp_path / "r" / "README.md").read_text()
+    text = _card(tmp_path / "r")
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
     assert "| layers | &#91;0, 1&#93; |" in text
@@ -74,12 +75,7 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
 
 
 def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
-    prepare_repo(
-        _delta(),
-        "org/name",
-        tmp_path / "r",
-        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
-    )
+    _card(tmp_path / "r")
     data = ModelCard.load(tmp_path / "r" / "README.md").data
     assert data.base_model == "org/base"
     assert "counterfactual" in data.tags
@@ -96,12 +92,7 @@ def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
 
 
 def test_hub_results_have_one_task_each_with_source_and_revision(tmp_path: Path) -> None:
-    prepare_repo(
-        _delta(),
-        "org/name",
-        tmp_path / "r",
-        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
-    )
+    _card(tmp_path / "r")
     entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
     found = parse_eval_result_entries(entries)
     assert [(entry.task_id, entry.value) for entry in found] == [("efficacy", 0.75), ("other_people_old", -0.25)]
@@ -114,28 +105,19 @@ def test_hub_results_have_one_task_each_with_source_and_revision(tmp_path: Path)
         assert "config cross_subject; protocol batch" in entry.notes
     assert eval_result_entries_to_yaml(found) == entries
     local = replace(EVIDENCE, data="sample", revision="")  # no leaderboard without a data set on the Hub
-    prepare_repo(
-        _delta(),
-        "org/name",
-        tmp_path / "s",
-        options=ShareOptions(evidence=local, base_model="org/base", model=tiny("llama")),
-    )
+    _card(tmp_path / "s", local)
     assert not (tmp_path / "s" / ".eval_results").exists()
 
 
 def test_the_card_cites_the_benchmark_and_the_method(tmp_path: Path) -> None:
-    prepare_repo(_delta(), "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
-    text = (tmp_path / "r" / "README.md").read_text()
+    text = _card(tmp_path / "r", None)
     for part in ("Flex Tape Can't Fix That", "2403.00180", "Mass-Editing Memory in a Transformer", "2210.07229"):
         assert part in text
 
 
 def test_texts_from_data_cannot_act_in_the_card(tmp_path: Path) -> None:
     request = EditRequest("{} is " + NASTY, NASTY, "P27", Entity("Q1", NASTY), Entity("Q2", NASTY))
-    delta = _delta(requests=[request], editor=NASTY, config={NASTY: NASTY})
-    prepare_repo(delta, "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
-    text = (tmp_path / "r" / "README.md").read_text()
-    text = text.split("## Citation")[0]
+    text = _card(tmp_path / "r", None, requests=[request], editor=NASTY, config={NASTY: NASTY}).split("## Citation")[0]
     assert "<" not in text
     for part in ("script>", "](", "javascript:", "http:", "![", "\u202e"):
         assert part not in text.replace("> **Warning", "")
@@ -161,9 +143,7 @@ def test_escaping_leaves_only_letters_entities_and_harmless_marks(text: str) -> 
 
 def test_long_lists_are_cut_in_the_card_and_say_so(tmp_path: Path) -> None:
     requests = [{"prompt": "{} is", "subject": f"S{n}", "target_new": "a", "target_true": "b"} for n in range(53)]
-    delta = _delta(requests=requests)
-    prepare_repo(delta, "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
-    text = (tmp_path / "r" / "README.md").read_text()
+    text = _card(tmp_path / "r", None, requests=requests)
     assert "53 edit request" in text
     assert "S49" in text
     assert "S50" not in text
