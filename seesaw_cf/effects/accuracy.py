@@ -20,7 +20,17 @@ from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.answers import Mode, answers, mark
 from seesaw_cf.effects.means import SCALES, members, plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.tables import Scores, check_lengths, float_lists, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.tables import (
+    Kind,
+    Scores,
+    check_lengths,
+    float_lists,
+    ids,
+    labels,
+    read_columns,
+    refuse_rows,
+    text_lists,
+)
 from seesaw_cf.stats import agreeing, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 
@@ -158,16 +168,13 @@ def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2
     )
 
 
-def cross_property(
-    scores: Scores, *, mode: Mode = "exact", prompt: str = "property", draws: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def cross_property(scores: Scores, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Return accuracy on the effect property before and after the edit, per (editor, edit relation, effect relation).
 
     Args:
         scores: A score table with rows of kind "cross_property".
-        mode: "exact": the named prompt, exact labels, ties fail. "paper": the first stored prompt of each phase,
-            substring match, unanswerable cases left out, unpaired t-test, to reproduce the published tables.
-        prompt: Which prompt the exact mode uses, see `answers`.
+        mode: "exact": the prompt that names the property, exact labels, ties fail. "paper": the first stored prompt of
+            each phase, substring match, unanswerable cases left out, unpaired t-test: the published tables.
         draws, seed: Bootstrap over cases for the change in the paper mode.
 
     Returns:
@@ -175,18 +182,21 @@ def cross_property(
 
     Raises:
         RecordError: As `answers`.
-        UnknownNameError: Unknown `mode` or `prompt`.
+        UnknownNameError: Unknown `mode`.
 
     Source: SEESAW-CF section 4.2, Tables 4 and 5.
     Deviates: the exact mode; see `mark` for what the published rule counts as correct.
     """
-    return accuracy_table(mark(answers(scores, mode=mode, prompt=prompt), mode), mode=mode, draws=draws, seed=seed)
+    return accuracy_table(mark(answers(scores, mode=mode), mode), mode=mode, draws=draws, seed=seed)
 
 
 # The same from plain columns: what the `evaluate` module computes.
 
-_CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
+_PHASES = ("pre", "post")
+_CASES: dict[str, Kind] = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "groups": text_lists}
 _CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt", "post_prompts", "subject"), labels)
+_CASES |= dict.fromkeys(("pre", "post", "pre_prior", "post_prior"), float_lists)
+_CASES["n_tokens"] = partial(checks.each, check=partial(checks.whole, low=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +242,8 @@ class AccuracyColumns:
         given = {name: getattr(self, name) for name in _CASES if getattr(self, name) is not None}
         frame = read_columns(_CASES, {**given, "post_prompts": given.get("post_prompts", self.prompt)})
         frame = frame.rename(columns={"prompt": "prompt_pre", "post_prompts": "prompt_post", "subject": "person"})
-        twice = frame[frame.duplicated(["case_id", "edit_relation", "effect_relation"])]
-        if len(twice):
-            first = twice["case_id"].iloc[0]
-            raise RecordError(f"{len(twice)} cases occur more than once, first: case {first}. Drop the copies.")
+        keys = ["case_id", "edit_relation", "effect_relation"]
+        refuse_rows(frame, frame.duplicated(keys), keys, "every case once: drop the copies")
         return frame
 
 
@@ -259,18 +267,15 @@ def accuracy_of_columns(
         UnknownNameError: Unknown `mode`.
     """
     frame = columns.frame()
-    if columns.groups is not None:
-        check_lengths({"case_id": columns.case_id, "groups": columns.groups})
-        frame["tags"] = pd.Series(list(columns.groups), dtype=object)
     summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
-    forms = {form: mark(cases, mode) for form, cases in _adjusted(frame, columns).items()}
+    forms = {form: mark(cases, mode) for form, cases in _adjusted(frame).items()}
     pairs: JsonObject = {}
     accuracies = []
     for key, rows in mark(frame, mode).groupby(["edit_relation", "effect_relation"], sort=True):
         accuracies.append(summary(rows))
         row = accuracies[-1].row() | {form: summary(own.loc[rows.index]).row() for form, own in forms.items()}
-        if columns.groups is not None:
-            row["groups"] = {group: summary(rows.iloc[at]).row() for group, at in members(rows["tags"]).items()}
+        if "groups" in rows:
+            row["groups"] = {group: summary(rows.iloc[at]).row() for group, at in members(rows["groups"]).items()}
         pairs["/".join(map(str, key))] = row
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
@@ -289,29 +294,27 @@ def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
     return {name: float(np.mean([own[at] for own in counted])) if counted else None for at, name in enumerate(names)}
 
 
-def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:
+def _adjusted(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return frames with scores per token, or relative to a prior, shifted per case so that none is above 0."""
-    priors = {"pre": columns.pre_prior, "post": columns.post_prior}
-    given = [phase for phase, prior in priors.items() if prior is not None]
-    if len(given) == 1:
+    by = {"normalised": {}, "pmi": {phase: f"{phase}_prior" for phase in _PHASES if f"{phase}_prior" in frame}}
+    if len(by["pmi"]) == 1:
         raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
-    forms = {}
-    if columns.n_tokens is not None:
-        checks.each("n_tokens", columns.n_tokens, partial(checks.each, check=partial(checks.whole, low=1)))
-        forms["normalised"] = {phase: _per_case(frame, phase, columns.n_tokens, np.divide) for phase in priors}
-    for phase in given:
-        prior = float_lists(f"{phase}_prior", priors[phase] or ())
-        for case, values in zip(frame["case_id"], prior):
-            check_logprobs(f"case {case}, {phase}_prior", values)
-        forms.setdefault("pmi", {})[phase] = _per_case(frame, phase, prior.tolist(), np.subtract)
-    return {form: frame.assign(**own) for form, own in forms.items()}
+    if "n_tokens" in frame:
+        by["normalised"] = dict.fromkeys(_PHASES, "n_tokens")
+    change = {"normalised": np.divide, "pmi": np.subtract}
+    return {
+        form: frame.assign(**{phase: _per_case(frame, phase, name, change[form]) for phase, name in own.items()})
+        for form, own in by.items()
+        if own
+    }
 
 
-def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: np.ufunc) -> list[Any]:
-    check_lengths({"case_id": frame["case_id"].tolist(), "adjustment": by})
+def _per_case(frame: pd.DataFrame, phase: str, by: str, change: np.ufunc) -> list[Any]:
     out = []
-    for case, scores, other in zip(frame["case_id"], frame[phase], by):
+    for case, scores, other in zip(frame["case_id"], frame[phase], frame[by]):
         check_lengths({f"case {case}, {phase}": scores, "adjustment": other})
-        values = change(np.asarray(scores, dtype=np.float64), np.asarray(other, dtype=np.float64))
+        if change is np.subtract:
+            check_logprobs(f"case {case}, {by}", other)
+        values = change(scores, np.asarray(other, dtype=np.float64))
         out.append(values - np.nanmax(values))
     return out

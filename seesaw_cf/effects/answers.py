@@ -6,7 +6,6 @@ knowledge in general: another wording, or an answer that was not asked, may come
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
@@ -17,12 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.prompts import SIDES, check_logprobs, prompt_effects
-from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows
+from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows, refuse_rows
 from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
@@ -35,47 +34,37 @@ _COLUMNS = [
 ]
 
 
-def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
+def answers(scores: Scores, *, mode: Mode = "exact") -> pd.DataFrame:
     """Return one row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
 
     Args:
         scores: A score table with rows of kind "cross_property".
-        mode: "exact" takes the prompt named by `prompt` in both phases; "paper" takes the first stored prompt of each
-            phase.
-        prompt: "property" (the prompt that names the property), "free" ("X is"), or a template id.
+        mode: "exact" takes the first prompt that names the property in each phase; "paper" takes the first stored one,
+            which may be "X is".
 
     Returns:
         Columns editor, case_id, person, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold
         (labels), pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
 
     Raises:
-        RecordError: No rows of this kind, no such prompt, or a candidate twice.
-        UnknownNameError: `mode` is unknown.
+        RecordError: No rows of this kind, or a candidate twice.
     """
-    one_of("mode", mode, get_args(Mode))
     cases = []
     for editor, rows in by_editor(checked(scores), pc.field("kind") == "cross_property", _COLUMNS):
         frame = as_frame(rows)
         if mode == "exact":
-            frame = _named(frame, prompt)
+            names = frame["subject"].dropna().unique()
+            free = {FREE.fill(name, living=living) for name in names for living in (True, False)}
+            frame = frame[(frame["template_id"] != FREE.id) & ~frame["prompt"].isin(free)]
         keys = ["case_id", "effect_relation", "phase"]
         first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
         frame = frame[frame["prompt_id"] == first]
+        once = "every candidate once: drop copies, or give merged runs different editor names"
+        refuse_rows(frame, frame.duplicated([*keys, "target"]), [*keys, "target"], once)
         cases += [{"editor": editor} | answer for answer in _answers_of(frame)]
     if not cases:
         raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
     return pd.DataFrame(cases)
-
-
-def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
-    subjects = frame["subject"].dropna().unique()
-    free_texts = {FREE.fill(name, living=living) for name in subjects for living in (True, False)}
-    free = (frame["template_id"] == FREE.id) | frame["prompt"].isin(free_texts)
-    keep = {"property": ~free, "free": free}.get(prompt, frame["template_id"] == prompt)
-    if not keep.any():
-        there = ["property", "free", *frame["template_id"].dropna().unique()]
-        raise unknown_name("prompt", prompt, [name for name in there if name])
-    return frame[keep]
 
 
 def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
@@ -90,9 +79,6 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
         names, scores = columns["target"][stored].tolist(), {}
         for phase, side in sides.items():
             by_name = dict(zip(columns["target"][side].tolist(), logprob[side].tolist()))
-            if len(by_name) < len(side):
-                where = f"case {case_id}, effect relation {effect_relation}"
-                _refuse_twice(where, columns["target"][side].tolist())
             scores[phase] = np.array([by_name.get(name, np.nan) for name in names], dtype=np.float64)
         yield {
             "case_id": int(case_id),
@@ -104,15 +90,6 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
             "gold": columns["target"][stored[gold[stored]]].tolist(),
             **scores,
         }
-
-
-def _refuse_twice(where: str, candidates: list[str]) -> None:
-    twice, times = Counter(candidates).most_common(1)[0]
-    if times > 1:
-        raise RecordError(
-            f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give merged runs different "
-            "editor names."
-        )
 
 
 def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
@@ -135,34 +112,30 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float3
     return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
 
 
-_EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
+_EMPTY: JsonObject = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": ""}
 _EMPTY |= {"pre_odds": float("nan"), "post_odds": float("nan")}
 
 
 def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
-    names, gold_names = list(row["candidates"]), set(row["gold"])
-    gold = np.array([name in gold_names for name in names], dtype=bool)
-    out = dict(_EMPTY)
+    names, right, where = list(row["candidates"]), set(row["gold"]), f"case {row['case_id']}"
+    gold = np.array([name in right for name in names], dtype=bool)
     values = {phase: np.asarray(row[phase], dtype=np.float64) for phase in ("pre", "post")}
     for phase, logprobs in values.items():
         if len(logprobs) != len(names):
-            raise RecordError(
-                f"case {row['case_id']}: {len(names)} candidates but {len(logprobs)} {phase} "
-                "values; give one per candidate."
-            )
-        check_logprobs(f"case {row['case_id']}, {phase}", logprobs)
+            got = f"{len(names)} candidates but {len(logprobs)} {phase} values"
+            raise RecordError(f"{where}: {got}; give one per candidate.")
+        check_logprobs(f"{where}, {phase}", logprobs)
     if len(set(names)) < len(names):
-        _refuse_twice(f"case {row['case_id']}", names)
-    if not gold_names:
-        return out
-    if not all(v.size and np.isfinite(v).all() for v in values.values()):
-        return out | {"status": "unscored"}
+        raise RecordError(f"{where}: a candidate occurs more than once in {shown(names)}. Drop the copies.")
+    if not right or not all(own.size and np.isfinite(own).all() for own in values.values()):
+        return _EMPTY | {"status": "unscored" if right else "no gold"}
+    out: JsonObject = {"status": "ok" if gold.any() else "unanswerable"}
     for phase, logprobs in values.items():
         rank = gold_rank(logprobs, gold, nats) if gold.any() else 0
         text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
-        correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
+        correct = rank == 1 if mode == "exact" else any(label in text for label in right)
         out |= {f"{phase}_correct": correct, f"{phase}_rank": rank, f"{phase}_odds": gold_odds(logprobs, gold)}
-    return out | {"status": "ok" if gold.any() else "unanswerable"}
+    return out
 
 
 # What the unedited model knew.

@@ -27,7 +27,7 @@ from seesaw_cf.effects.means import (
     need_columns,
 )
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_logprobs
-from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.stats import adjust, t_test
 from seesaw_cf.stats.bootstrap import mean_interval
 
@@ -171,13 +171,9 @@ class BiasColumns:
         frame = read_columns(_KINDS, given).rename(columns=_NAMES)
         for side in SIDES:
             check_logprobs(side, frame[side].to_numpy())
-        twice = frame.duplicated(["case_id", "prompt", "person"])
-        if twice.any():
-            row = frame[twice].iloc[0]
-            raise RecordError(
-                f"{int(twice.sum())} rows repeat a (case_id, prompt, subject), first: case {row['case_id']}, prompt "
-                f"{row['prompt']!r}. Drop the copies, or give different case ids to the cases of different runs."
-            )
+        keys = ["case_id", "prompt", "person"]
+        once = "every prompt about a subject once in a case: drop copies, or number the cases of several runs apart"
+        refuse_rows(frame, frame.duplicated(keys), keys, once)
         finite = np.isfinite(frame[list(SIDES)].to_numpy())
         first_bad = (~finite).argmax(axis=1)
         frame["status"] = np.where(finite.all(axis=1), "ok", [f"{SIDES[i]}: not finite" for i in first_bad])

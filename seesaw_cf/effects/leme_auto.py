@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import SCALE
 from seesaw_cf.effects.means import plain_mean
-from seesaw_cf.effects.tables import Id, Kind, floats, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.tables import Id, Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.effects.texts import finite_mean, generation_entropy, reference_score, sentences
 from seesaw_cf.stats import interval
 from seesaw_cf.stats.bootstrap import Floats
@@ -27,28 +27,20 @@ _NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact"
 _KINDS: dict[str, Kind] = {"case_id": ids} | dict.fromkeys(_NAMES, labels)
 _KINDS |= {"subject_facts": text_lists, "related_facts": text_lists}
 
-# Measure -> the survey item it should approximate (LEME, Appendix I). The last four need a model and are given.
-_CONSISTENCY = {
+# Measure -> the survey item it should approximate (LEME, Appendix I); by NLI, BERTScore and perplexity it is given.
+_TEXTS = {
     "edit_subject": "new_fact_main_passage",
     "edit_related": "new_fact_related_passage",
     "factual_subject": "main_passage_old_facts",
     "factual_related": "related_passage_old_facts",
-}
-_TEXTS = _CONSISTENCY | {
     "topicality": "topicality",
     "internal_subject": "main_passage_consistency",
     "internal_related": "related_passage_consistency",
     "cross_passage": "cross_passage_consistency",
 }
-STANDS_FOR: dict[str, str] = {
-    **{f"rouge1_{name}": item for name, item in _TEXTS.items()},
-    "tfidf_factual_subject": "main_passage_old_facts",
-    "tfidf_factual_related": "related_passage_old_facts",
-    "ngram_entropy": "fluency",
-    **{f"nli_{name}": item for name, item in _CONSISTENCY.items()},
-    **{f"bertscore_{name}": item for name, item in _TEXTS.items()},
-    "perplexity": "fluency",
-}
+_BY = {"rouge1": [*_TEXTS], "tfidf": [*_TEXTS][2:4], "nli": [*_TEXTS][:4], "bertscore": [*_TEXTS]}
+STANDS_FOR = {f"{how}_{name}": _TEXTS[name] for how, names in _BY.items() for name in names}
+STANDS_FOR |= {"ngram_entropy": "fluency", "perplexity": "fluency"}
 
 
 def rouge1(candidate: str, reference: str) -> float:
@@ -210,12 +202,9 @@ def correlations(
         if item not in ratings:
             continue
         pair = np.array([list(values), list(ratings[item])], dtype=np.float64)
-        outside = pair[1][(pair[1] < min(SCALE)) | (pair[1] > max(SCALE))]
-        if outside.size:
-            raise RecordError(
-                f"{outside.size} ratings outside 1 to 7, first: {outside[0]:g} for {item!r}. Leave them empty "
-                "(None), or recode them."
-            )
+        given = pd.DataFrame({"rating": pair[1], "item": item})
+        outside = given["rating"].notna() & ~given["rating"].between(min(SCALE), max(SCALE))
+        refuse_rows(given, outside, ["rating", "item"], "ratings from 1 to 7: leave them empty (None), or recode them")
         rows = np.flatnonzero(np.isfinite(pair).all(axis=0))
         pair, case = pair[:, rows], pd.Series(list(case_id)).iloc[rows]
         means = pd.DataFrame(pair.T).groupby(case.tolist()).mean().to_numpy().T

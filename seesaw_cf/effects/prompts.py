@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.tables import Scores, as_codes, as_frame, by_editor, checked, count_rows, stack
+from seesaw_cf.effects.tables import Scores, as_codes, as_frame, by_editor, checked, count_rows, refuse_rows, stack
 
 # The score table, paired: one row per prompt with its four log-probabilities (pre and post, new and true target).
 
@@ -56,7 +56,8 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
     first = np.unique(code, return_index=True)[1]
     n, true = first.size, pc.equal(rows["role"], "target_true").to_numpy()
     cell = code * 4 + pc.equal(rows["phase"], "post").to_numpy() * 2 + true
-    _refuse_duplicates(keys, cell)
+    once = "each (case, prompt, target, phase) once: drop copies, or give merged runs different editor names"
+    refuse_rows(keys, pd.Series(np.bincount(cell)[cell] > 1), _KEYS, once)
     usable = pc.equal(rows["status"], "ok").to_numpy()
     cells = np.full((3, 4 * n), np.nan)  # where a cell is empty
     cells[0, cell] = np.where(usable, rows["logprob"].to_numpy(), np.nan)
@@ -94,17 +95,6 @@ _DESCRIBES = [
 ]
 PAIRED = [*_DESCRIBES, "target", "role", "phase", "logprob", "n_tokens", "status"]
 """Columns of a score table that pairs are made of."""
-
-
-def _refuse_duplicates(keys: pd.DataFrame, cell: NDArray[np.int64]) -> None:
-    counts = np.bincount(cell)
-    if (counts > 1).any():
-        row = keys.iloc[int(np.flatnonzero(cell == counts.argmax())[0])]
-        raise RecordError(
-            f"score table: {int((counts > 1).sum())} (case, prompt, target, phase) occur more than once, first: case "
-            f"{row['case_id']}, prompt {row['prompt_id']}, {SIDES[int(counts.argmax()) % 4]}. Drop the copies, or give "
-            "merged runs different editor names."
-        )
 
 
 ScoreForm = Literal["summed", "normalised", "log_odds"]

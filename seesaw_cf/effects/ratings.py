@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.means import plain_mean
-from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns
+from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, refuse_rows
 from seesaw_cf.stats import t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
@@ -107,23 +106,14 @@ def open_ended_flaws(
 
 
 def _check(frame: pd.DataFrame, judge: str | None) -> None:
-    outside = frame[frame["rating"].notna() & ~frame["rating"].isin(SIDES)]
-    if len(outside):
-        first = outside.iloc[0]
-        raise RecordError(
-            f"{len(outside)} ratings outside the scale {SIDES}, first: {first['rating']:g} by {first['rater']!r} on "
-            f"item {first['item']!r}. Recode them, e.g. 2 * (x - 1.5) for 1 = before, 1.5 = equal, 2 = after."
-        )
-    twice = frame[frame.duplicated(["item", "group", "flaw", "rater"])]
-    if len(twice):
-        first = twice.iloc[0]
-        raise RecordError(
-            f"{len(twice)} ratings are repeated, first: {first['rater']!r} on {first['flaw']!r} of item "
-            f"{first['item']!r}. Keep one of them."
-        )
+    scale = f"ratings in {SIDES}: recode them, e.g. 2 * (x - 1.5) for 1 = before, 1.5 = equal, 2 = after"
+    keys, rating = ["item", "group", "flaw", "rater"], frame["rating"]
+    refuse_rows(frame, rating.notna() & ~rating.isin(SIDES), ["rating", "rater", "item"], scale)
+    refuse_rows(frame, frame.duplicated(keys), keys, "one rating of each: keep one of them")
     edits = frame.drop_duplicates(["group", "item", "edit"])
-    if mixed := edits.loc[edits.duplicated(["group", "item"]), "item"].tolist():
-        raise RecordError(f"item {mixed[0]!r} has several edits, expected that of its two texts.")
+    refuse_rows(
+        edits, edits.duplicated(["group", "item"]), ["item", "edit"], "one edit of an item, that of its two texts"
+    )
     if judge is not None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 
@@ -200,6 +190,7 @@ def middle_rating(ratings: Floats) -> Floats:
 # The survey: ratings from 1 to 7 by editing method.
 
 
+ON_SCALE = "ratings from 1 to 7: leave them empty (None), so that they count as missing"
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 
 
@@ -234,13 +225,8 @@ def survey_of_columns(
     frame = read_columns(_KINDS, {"case_id": case_id, "method": method, "item": item, "rating": rating})
     for name in frame["item"].unique():
         one_of("survey item", name, _TYPE_OF)
-    outside = frame[frame["rating"].notna() & ~frame["rating"].between(min(SCALE), max(SCALE))]
-    if len(outside):
-        first = outside.iloc[0]
-        raise RecordError(
-            f"{len(outside)} ratings outside 1 to 7, first: {first['rating']:g} for {first['item']!r} of case "
-            f"{first['case_id']}. Leave them empty (None) so that they are counted as missing, or recode them."
-        )
+    outside = frame["rating"].notna() & ~frame["rating"].between(min(SCALE), max(SCALE))
+    refuse_rows(frame, outside, ["rating", "item", "case_id"], f"{ON_SCALE}, or recode them")
     if reference is not None:
         one_of("method", reference, sorted(set(frame["method"])))
     frame["type"] = frame["item"].map(_TYPE_OF)

@@ -13,7 +13,18 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject, Phase
 from seesaw_cf.effects.prompts import PAIRED, SIDES, check_logprobs, pair_targets
-from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows, floats, ids, labels, read_columns
+from seesaw_cf.effects.tables import (
+    Scores,
+    as_frame,
+    by_editor,
+    checked,
+    count_rows,
+    floats,
+    ids,
+    labels,
+    read_columns,
+    refuse_rows,
+)
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.simple import BOUNDS, above
 
@@ -108,16 +119,14 @@ class Success:
 
     def row(self) -> JsonObject:
         """Return protocol -> what it means and its numbers, and the counts of rows."""
-        row: JsonObject = {
-            protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(estimate) for name, estimate in numbers.items()}
-            for protocol, numbers in self.numbers.items()
-        }
-        return row | {"n_rows": self.n_rows, "n_empty": self.n_empty}
-
-
-def _shown(estimate: Estimate) -> JsonObject:
-    row = estimate.columns("value", "low", "high") | ({"n_prompts": estimate.n} if estimate.n else {})
-    return row | {"n_cases": estimate.clusters["case"], "note": estimate.note}
+        out: JsonObject = {"n_rows": self.n_rows, "n_empty": self.n_empty}
+        for protocol, numbers in self.numbers.items():
+            rows: JsonObject = {"protocol": PROTOCOLS[protocol]}
+            for name, own in numbers.items():
+                n = {"n_prompts": own.n} if own.n else {}
+                rows[name] = own.columns("value", "low", "high", "note") | n | {"n_cases": own.clusters["case"]}
+            out[protocol] = rows
+        return out
 
 
 def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
@@ -143,7 +152,13 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
 
 def _success(frame: pd.DataFrame, nats: float) -> Success:
     """Return the numbers of every protocol from rows with the columns of `SuccessColumns`."""
-    _check(frame)
+    for name in frame["test"].unique():
+        one_of("test", name, TESTS)
+    for name in SIDES:
+        check_logprobs(name, frame[name].to_numpy())
+    for name in ("tokens_right", "tokens_kept"):
+        bad = (frame[name] < 0) | (frame[name] > frame["n_tokens"])
+        refuse_rows(frame, bad, [name, "n_tokens", "case_id"], f"{name} from 0 to n_tokens: give counts, not shares")
     frame = frame.sort_values("case_id", kind="stable")
     derived, case = _derive(frame, nats), pd.factorize(frame["case_id"], sort=True)[0]
     result: dict[str, dict[str, Estimate]] = {}
@@ -153,10 +168,10 @@ def _success(frame: pd.DataFrame, nats: float) -> Success:
             values = derived[column].where(frame["test"] == which).to_numpy()
             used = np.isfinite(values)
             values, weights = np.where(used, values, 0.0), case_weights(case, used)
-            margin = name in MARGINS and used.any()
-            rows[name] = (
-                clustered_mean(values, [weights], {"case": case}) if margin else clustered_share(values, weights, case)
-            )
+            if name in MARGINS and used.any():
+                rows[name] = clustered_mean(values, [weights], {"case": case})
+            else:
+                rows[name] = clustered_share(values, weights, case)
         if protocol in SCORES:
             name, parts = SCORES[protocol]
             value, low, high = (
@@ -173,20 +188,19 @@ _COUNTS = {"n_greedy": "tokens_right", "n_kept": "tokens_kept", "n_tokens": "n_t
 KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
 
 
+EditNumbers = Mapping[tuple[str, int], int]
+"""(editor, case) -> the case that stands for its edit: cases about one edit are one."""
+
+
 def success_of_scores(
-    scores: Scores,
-    edits: Mapping[tuple[str, int], int] | None = None,
-    *,
-    phase: Phase = "post",
-    nats: float = BOUNDS["float32"],
+    scores: Scores, edits: EditNumbers | None = None, *, phase: Phase = "post", nats: float = BOUNDS["float32"]
 ) -> dict[str, Success]:
     """Return `edit_success` of every editor of a run, from its score table.
 
     Args:
         scores: A score table with rows of kind "efficacy", and "paraphrase", "neighborhood" and "portability" where
             they were asked.
-        edits: (editor, case) -> the case that stands for its edit: cases about one edit are one. None: every
-            case is one edit.
+        edits: Which cases are about one edit; None: every case is one.
         phase: "pre" counts the same in the unedited model, which has no EasyEdit locality.
         nats: See `edit_success`.
 
@@ -210,28 +224,13 @@ def success_of_scores(
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one").rename(columns=_COUNTS)
         counts = pairs[list(_COUNTS.values())].astype("Float64").astype(np.float64)
         after = {f"post_{side}": pairs[f"{phase}_{side}"] for side in ("new", "true")}
-        case = [case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]]
+        case = [(edits or {}).get((editor, case), case) for case in pairs["case_id"]]
         test = pairs["kind"].astype(object).map(KINDS)
         successes[editor] = _success(pairs.assign(case_id=case, test=test, **after, **counts), nats)
     if not successes:
         kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))
         raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
     return successes
-
-
-def _check(frame: pd.DataFrame) -> None:
-    for name in frame["test"].unique():
-        one_of("test", name, TESTS)
-    for name in SIDES:
-        check_logprobs(name, frame[name].to_numpy())
-    for name in ("tokens_right", "tokens_kept"):
-        bad = frame[(frame[name] < 0) | (frame[name] > frame["n_tokens"])]
-        if len(bad):
-            row = bad.iloc[0]
-            raise RecordError(
-                f"{name}: {len(bad)} rows outside 0..n_tokens, first: {row[name]:g} of {row['n_tokens']:g} tokens in "
-                f"case {row['case_id']}. Give counts, not shares."
-            )
 
 
 def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -137,11 +139,8 @@ def _parts(scores: ScoreFile, where: pc.Expression) -> list[pc.Expression]:
     counts = count_rows(scores, ["case_id"], where).sort_by("case_id")
     part = np.cumsum(counts["count_all"].to_numpy()) // _PART
     firsts = counts["case_id"].to_numpy()[np.flatnonzero(np.diff(part)) + 1].tolist()
-    case, cuts = pc.field("case_id"), []
-    for low, high in zip([None, *firsts], [*firsts, None]):
-        above = where if low is None else where & (case >= low)
-        cuts.append(above if high is None else above & (case < high))
-    return cuts
+    case, edges = pc.field("case_id"), [-(2**63), *firsts, 2**63]
+    return [where & (case >= low) & (case <= high - 1) for low, high in pairwise(edges)]
 
 
 def _named(editors: Sequence[str]) -> pc.Expression:
@@ -190,12 +189,44 @@ def _coded(parts: Sequence[tuple[Sequence[Hashable], NDArray[np.integer[Any]]]])
 
 Id = int | str
 """What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""
-Kind = Callable[[str, Sequence[object]], object]
-"""A column's name and values -> the values as they are computed with; raises `RecordError` at the first bad one."""
+Kind = Callable[[str, Any], object]
+"""A cell's name and value -> the value as it is computed with; raises `RecordError` for a bad one."""
+labels: Kind = checks.text
+wholes: Kind = partial(checks.whole, low=-(2**63), high=2**63 - 1)
+text_lists: Kind = partial(checks.each, check=checks.text)
 
 
-def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
-    """Check that columns have the same number of rows, and return it.
+def ids(where: str, value: object) -> object:
+    """Read a whole number or a text."""
+    return labels(where, value) if isinstance(value, str) else wholes(where, value)
+
+
+def optional_labels(where: str, value: object) -> str | None:
+    """Read a text; None, NaN and "" are missing, and become None."""
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return None if missing else checks.text(where, value) or None
+
+
+def floats(where: str, value: object) -> float:
+    """Read a number, infinite ones included; None becomes NaN."""
+    if value is None:
+        return math.nan
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        with suppress(OverflowError):  # a whole number beyond every float
+            return float(value)
+    raise RecordError(f"{where} is {checks.shown(value)}, expected a number or None.")
+
+
+def float_lists(where: str, value: object) -> NDArray[np.float64]:
+    """Read an array of numbers."""
+    return np.array(checks.each(where, value, floats), dtype=np.float64)
+
+
+_NUMBERS: Mapping[Kind, type] = {wholes: np.int64, floats: np.float64}
+
+
+def check_lengths(columns: Mapping[str, Sequence[object]]) -> None:
+    """Check that columns have the same number of rows.
 
     Raises:
         RecordError: A column is not a list, or columns are empty or of unequal length; all lengths are shown.
@@ -208,87 +239,52 @@ def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
         raise RecordError(f"columns have unequal lengths {lengths}; give one value per row in every column.")
     if not any(lengths.values()):
         raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
-    return next(iter(lengths.values()))
 
 
 def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
     """Read columns of equal length into a data frame.
 
     Args:
-        kinds: Column -> what it holds: `ids`, `wholes`, `floats`, `float_lists`, `labels`, `optional_labels` or
-            `text_lists`.
+        kinds: Column -> what each of its cells holds.
         columns: Column -> one value per row: lists, arrays, series or columns of a data set.
 
     Raises:
         RecordError: Unequal lengths, no rows, or a value that its column cannot hold; row, value and what was expected.
     """
     check_lengths(columns)
-    return pd.DataFrame({name: kinds[name](name, list(column)) for name, column in columns.items()})
+    frame = {}
+    for name, column in columns.items():
+        kind = kinds[name]
+        if kind is ids:
+            kind = labels if any(isinstance(value, str) for value in column) else wholes
+        plain = kind is floats and set(map(type, column)) <= {float, type(None)}
+        values = list(column) if plain else list(checks.each(name, column, kind))
+        frame[name] = pd.Series(values, dtype=_NUMBERS.get(kind, object))
+    return pd.DataFrame(frame)
 
 
 def read_clustered(
     kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
 ) -> pd.DataFrame:
     """Read columns as `read_columns` does, and add `cluster`, codes from 0; None = every row is a separate one."""
-    if cluster is None:
-        frame = read_columns(kinds, columns)
-        return frame.assign(cluster=np.arange(len(frame)))
-    frame = read_columns({**kinds, "cluster": ids}, {**columns, "cluster": cluster})
-    return frame.assign(cluster=pd.factorize(frame["cluster"])[0])
+    given = {} if cluster is None else {"cluster": cluster}
+    frame = read_columns({**kinds, "cluster": ids}, {**columns, **given})
+    return frame.assign(cluster=pd.factorize(frame["cluster"])[0] if given else np.arange(len(frame)))
 
 
-def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:
-    """Read a column of 64-bit whole numbers, or of texts."""
-    if any(isinstance(value, str) for value in column):
-        return labels(name, column)
-    return wholes(name, column)
+def refuse_rows(frame: pd.DataFrame, bad: pd.Series, names: Sequence[str], expected: str) -> None:
+    """Refuse rows.
 
+    Args:
+        frame: All rows.
+        bad: Which of them are refused.
+        names: Columns of the first one that are shown.
+        expected: What they should be, and what to do.
 
-def wholes(name: str, column: Sequence[object]) -> NDArray[np.int64]:
-    """Read a column of 64-bit whole numbers."""
-    return np.array(checks.each(name, column, partial(checks.whole, low=-(2**63), high=2**63 - 1)), dtype=np.int64)
-
-
-def labels(name: str, column: Sequence[object]) -> pd.Series:
-    """Read a column of texts."""
-    return pd.Series(checks.each(name, column, checks.text), dtype=object)
-
-
-def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
-    """Read a column of texts; None, NaN and "" are missing, and become None."""
-    return pd.Series(checks.each(name, column, _text_or_none), dtype=object)
-
-
-def text_lists(name: str, column: Sequence[object]) -> pd.Series:
-    """Read a column with a list of texts in every row."""
-    texts = checks.each(name, column, partial(checks.each, check=checks.text))
-    return pd.Series(map(list, texts), dtype=object)
-
-
-def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
-    """Read a column of numbers, infinite ones included; None becomes NaN."""
-    if set(map(type, column)) <= {float, type(None)}:
-        return np.array(column, dtype=np.float64)
-    return np.array(checks.each(name, column, _number), dtype=np.float64)
-
-
-def float_lists(name: str, column: Sequence[object]) -> pd.Series:
-    """Read a column with an array of numbers in every row."""
-    lists = checks.each(name, column, lambda where, value: floats(where, checks.items(where, value)))
-    return pd.Series(lists, dtype=object)
-
-
-def _text_or_none(where: str, value: object) -> str | None:
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return None if missing else checks.text(where, value) or None
-
-
-def _number(where: str, value: object) -> float:
-    if value is None:
-        return math.nan
-    if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        try:
-            return float(value)
-        except OverflowError:  # a whole number beyond every float
-            pass
-    raise RecordError(f"{where} is {checks.shown(value)}, expected a number or None.")
+    Raises:
+        RecordError: A row is refused.
+    """
+    if bad.any():
+        row = frame.loc[bad.to_numpy(), list(names)].astype(object).iloc[0].to_dict()
+        first = ", ".join(f"{name} {value!r}" for name, value in row.items())
+        raise RecordError(f"{int(bad.sum())} of {len(frame)} rows are refused, first: {first}. Expected {expected}.")

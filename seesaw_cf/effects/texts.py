@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.tables import Id, ids, labels, optional_labels, read_columns, text_lists
+from seesaw_cf.effects.tables import Id, ids, labels, optional_labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
@@ -71,11 +71,10 @@ def leme_annotation(
     """
     columns = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
     frame = read_columns(_KINDS, columns if reference is None else columns | {"reference": reference})
-    known = {"claim_kind": CLAIM_KINDS, "label": LABELS, "reference": LABELS}
-    for name, names in known.items():
-        if name in frame and (unknown := sorted(set(frame[name].dropna()) - set(names))):
-            rows = f"{unknown[:5]} in {len(frame[name].dropna())} rows"
-            raise RecordError(f"{name}: {rows}, expected {', '.join(names)}. Rename them.")
+    for name, names in (("claim_kind", CLAIM_KINDS), ("label", LABELS), ("reference", LABELS)):
+        if name in frame:
+            unknown = frame[name].notna() & ~frame[name].isin(names)
+            refuse_rows(frame, unknown, [name], f"{', '.join(names)}: rename them")
     shares: dict[str, dict[str, dict[str, JsonObject]]] = {}
     for key, own in frame.groupby(["group", "passage", "claim_kind"], sort=True):
         who, text, kind = map(str, key)
@@ -227,15 +226,9 @@ def generation_quality(
     """
     kinds = {"case_id": ids, "texts": text_lists, "references": text_lists}
     frame = read_columns(kinds, {"case_id": case_id, "texts": texts, "references": references})
-    repeats = frame.loc[frame.duplicated("case_id"), "case_id"].tolist()
-    if repeats:
-        raise RecordError(
-            f"{len(repeats)} rows repeat a case, first: case {repeats[0]}. Put all texts of a case into one row."
-        )
+    refuse_rows(frame, frame.duplicated("case_id"), ["case_id"], "all texts of a case in one row")
+    refuse_rows(frame, frame["texts"].map(len) == 0, ["case_id"], "a text in every case: leave the others out")
     texts, references = frame["texts"].tolist(), frame["references"].tolist()
-    bare = [case for case, own in zip(frame["case_id"], texts) if not own]
-    if bare:
-        raise RecordError(f"{len(bare)} cases have no generated text, first: case {bare[0]}. Leave them out.")
     per_case: dict[str, list[float]] = {
         name: [finite_mean(generation_entropy(t, *weights) for t in own) for own in texts]
         for name, weights in WEIGHTS.items()

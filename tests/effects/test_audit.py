@@ -10,14 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects import (
-    AuditSettings,
-    BiasColumns,
-    audit,
-    bias_of_columns,
-    group_contrasts,
-    group_effects,
-)
+from seesaw_cf.effects import AuditSettings, BiasColumns, audit, bias_of_columns, group_contrasts, group_effects
 from seesaw_cf.effects.audit import independent_tests, permutations_for
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError

@@ -254,6 +254,6 @@ def test_columns_are_read_as_they_are_declared() -> None:
     assert math.isnan(frame["value"][0])
     assert frame["value"][1] == 1.0
     assert frame["label"].tolist() == [None, "y"]
-    assert frame["texts"].tolist() == [[], ["z"]]
+    assert frame["texts"].tolist() == [(), ("z",)]
     with pytest.raises(RecordError, match=r"columns have unequal lengths \{'id': 1, 'n': 2\}"):
         read_columns(kinds, {"id": [1], "n": [1, 2]})

@@ -90,8 +90,8 @@ def test_order_of_rows_does_not_matter(given_rows: list[tuple[int, str, int]]) -
     ("rows", "error", "text"),
     [
         ([(1, "ft", "fluently", 3.0)], UnknownNameError, "fluency"),
-        ([(1, "ft", MAIN, 8.0)], RecordError, "outside 1 to 7, first: 8"),
-        ([(1, "ft", MAIN, 0.0)], RecordError, "outside 1 to 7, first: 0"),
+        ([(1, "ft", MAIN, 8.0)], RecordError, "rating 8.0"),
+        ([(1, "ft", MAIN, 0.0)], RecordError, "rating 0.0"),
         ([(1, "ft", MAIN, 3.0)], UnknownNameError, "method 'none'"),
     ],
 )

@@ -81,7 +81,7 @@ def test_unscorable_prompts_stay_with_their_reason() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (four(-1, -2, -3, -4) * 2, r"4 \(case, prompt, target, phase\) occur more than once, first: case 1, prompt 0"),
+        (four(-1, -2, -3, -4) * 2, "case_id 1, prompt_id 0. Expected .* once"),
         (
             four(0.4, -2, -3, -4),
             r"1 of 4 values are above 0 \(first: 0.4 in row 0\), expected log-probabilities in nats",

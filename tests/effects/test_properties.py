@@ -66,11 +66,7 @@ def test_prompt_is_named_in_exact_mode_and_first_in_paper_mode() -> None:
     rows = case(1, "female", MALE, MALE, **free) + case(1, "female", FEMALE, FEMALE, prompt_id=1)
     scores = table(rows)
     assert cross_property(scores).iloc[0]["pre"] == 1
-    assert cross_property(scores, prompt="free").iloc[0]["pre"] == 0
-    assert cross_property(scores, prompt="P21-cloze-01").iloc[0]["pre"] == 1
     assert cross_property(scores, mode="paper").iloc[0]["pre"] == 0
-    with pytest.raises(UnknownNameError, match=r"unknown prompt 'propety'\. Did you mean 'property'"):
-        cross_property(scores, prompt="propety")
 
 
 def test_ties_fail_whatever_the_order() -> None:
@@ -144,9 +140,9 @@ def test_no_gold_at_all_gives_none_not_nan() -> None:
     [
         ({"pre": [[-1.0]]}, "case 1: 2 candidates but 1 pre values"),
         ({"pre": [[0.3, 0.7]]}, "case 1, pre: 2 of 2 values are above 0"),
-        ({"candidates": [["male", "male"]]}, "case 1: candidate 'male' occurs more than once"),
+        ({"candidates": [["male", "male"]]}, "case 1: a candidate occurs more than once"),
         ({"gold": []}, "columns have unequal lengths"),
-        ({name: value * 2 for name, value in columns().items()}, "1 cases occur more than once, first: case 1"),
+        ({name: value * 2 for name, value in columns().items()}, "every case once"),
         ({name: [] for name in columns()}, "no rows in"),
     ],
 )
@@ -158,7 +154,7 @@ def test_bad_columns_are_refused_with_a_reason(changes: dict[str, Any], message:
 def test_bad_tables_and_modes() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown mode 'papers'\. Did you mean 'paper'"):
         cross_property(table(case(1, "male", MALE, MALE)), mode="papers")  # type: ignore[arg-type]
-    with pytest.raises(RecordError, match="candidate 'male' occurs more than once"):
+    with pytest.raises(RecordError, match="every candidate once"):
         cross_property(table(case(1, "male", MALE, MALE) * 2))
     with pytest.raises(RecordError, match="no rows of kind 'cross_property'"):
         cross_property(table([{}]))

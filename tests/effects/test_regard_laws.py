@@ -67,10 +67,7 @@ def test_swapping_good_and_bad_turns_every_number_around(rows: list[tuple[str, s
         assert close(
             contrast_of(other["contrast"]), turned(contrast_of(one["contrast"])), ("value", "low", "high", "p")
         )
-        assert (other["n_positive"], other["n_neutral"]) == (
-            one["n_negative"],
-            one["n_neutral"],
-        )
+        assert (other["n_positive"], other["n_neutral"]) == (one["n_negative"], one["n_neutral"])
 
 
 @few

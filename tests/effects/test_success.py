@@ -90,7 +90,7 @@ def test_harmonic_mean() -> None:
     [
         (
             {"tokens_right": 3, "n_tokens": 2},
-            "tokens_right: 1 rows outside 0..n_tokens, first: 3 of 2 tokens in case 1",
+            "tokens_right 3.0, n_tokens 2.0, case_id 1",
         ),
         ({"post_new": 0.9}, "post_new: 1 of 1 values are above 0"),
     ],

@@ -50,12 +50,12 @@ def test_quality_per_case_with_perplexity() -> None:
 
 
 def test_cases_without_texts_are_refused() -> None:
-    with pytest.raises(RecordError, match="1 cases have no generated text, first: case 7"):
+    with pytest.raises(RecordError, match=r"case_id 7. Expected a text"):
         as_json(generation_quality)([7], [[]], [[]])
 
 
 def test_a_case_in_several_rows_is_refused() -> None:
-    with pytest.raises(RecordError, match=r"2 rows repeat a case, first: case 7\. Put all texts"):
+    with pytest.raises(RecordError, match=r"case_id 7. Expected all texts"):
         generation_quality([7, 7, 8, 7], [["a b"]] * 4, [[]] * 4)
 
 
