@@ -200,5 +200,5 @@ def test_shares_per_claim_kind_and_agreement() -> None:
     assert as_json(leme_annotation)(**rows | {"label": ["", *rows["label"][1:]]})["n_missing"] == 2
     with pytest.raises(RecordError, match=r"label 'agrees'. Expected supports, neutral, contradicts"):
         as_json(leme_annotation)(**rows | {"label": ["agrees"] * 5})
-    with pytest.raises(RecordError, match="claim_kind .truth."):
+    with pytest.raises(RecordError, match="claim_kind"):
         as_json(leme_annotation)(**rows | {"claim_kind": ["truth"] * 5})
