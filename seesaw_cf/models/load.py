@@ -17,22 +17,10 @@ from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import check_path
-from seesaw_cf.base.errors import (
-    SeesawError,
-    StorageError,
-    UnknownNameError,
-    UnsupportedModelError,
-    unknown_name,
-)
+from seesaw_cf.base.errors import SeesawError, StorageError, UnknownNameError, UnsupportedModelError, unknown_name
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path

@@ -46,12 +46,7 @@ _ROWS = 1000  # cases whose rows are in memory together
 
 
 def run_job(
-    job: Job,
-    out: Path,
-    *,
-    keep_deltas: bool = False,
-    progress: bool = True,
-    workers: Workers | None = None,
+    job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True, workers: Workers | None = None
 ) -> None:
     """Run a job into a run folder, continuing it when it was interrupted.
 

@@ -48,10 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-@pytest.mark.parametrize(
-    ("step", "lines"),
-    [(0.01, 2), (0.1, 4), (0.2, 6), (2.0, 23)],
-)
+@pytest.mark.parametrize(("step", "lines"), [(0.01, 2), (0.1, 4), (0.2, 6), (2.0, 23)])
 def test_a_log_file_has_whole_lines_and_few(
     step: float, lines: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

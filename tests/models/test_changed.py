@@ -185,11 +185,7 @@ def test_an_adapter_that_cannot_be_merged_is_asked_as_it_is(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"modules_to_save": ["lm_head"]},
-        {"target_modules": ["lm_head"]},
-        {"layer_replication": [[0, 2], [1, 2]]},
-    ],
+    [{"modules_to_save": ["lm_head"]}, {"target_modules": ["lm_head"]}, {"layer_replication": [[0, 2], [1, 2]]}],
 )
 def test_an_adapter_of_weights_that_the_base_shares(options: dict[str, Any], tmp_path: Path) -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")

@@ -6,12 +6,7 @@ from itertools import islice
 import pytest
 
 from benchmarks.tiny_model import corpus as tiny_corpus
-from benchmarks.tiny_model.corpus import (
-    Person,
-    documents,
-    prompts,
-    read_people,
-)
+from benchmarks.tiny_model.corpus import Person, documents, prompts, read_people
 from benchmarks.tiny_model.phrasings import PHRASINGS, phrasings
 from seesaw_cf.builder_scripts.embedded import FOLDER
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES

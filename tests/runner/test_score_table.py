@@ -11,14 +11,7 @@ from hypothesis import given, settings
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import (
-    ScoredQuestion,
-    count_questions,
-    count_spaced,
-    pair_scores,
-    questions,
-    score_table,
-)
+from seesaw_cf.run.questions import ScoredQuestion, count_questions, count_spaced, pair_scores, questions, score_table
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
 from tests.records import samples
 

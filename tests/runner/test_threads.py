@@ -32,13 +32,7 @@ def _threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_threads")
 def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> None:
-    job: dict[str, Any] = {
-        "model": "seesaw-tiny",
-        "editors": ("ft",),
-        "limit": 1,
-        "device": "cpu",
-        "data": "sample",
-    }
+    job: dict[str, Any] = {"model": "seesaw-tiny", "editors": ("ft",), "limit": 1, "device": "cpu", "data": "sample"}
     two = make_run(Job(**job, threads=2), tmp_path).manifest
     assert torch.get_num_threads() == 2
     assert make_run(Job(**job), tmp_path).manifest.identity == two.identity  # torch still has two

@@ -227,8 +227,7 @@ def test_unscorable_clozes_keep_their_reasons(tokenizer: PreTrainedTokenizerBase
 
 
 @pytest.mark.parametrize(
-    ("layers", "edits", "people", "how"),
-    [((5,), 8, 7, "together"), ((0,), 1, 7, "restore"), ((0,), 30, 1, "together")],
+    ("layers", "edits", "people", "how"), [((5,), 8, 7, "together"), ((0,), 1, 7, "restore"), ((0,), 30, 1, "together")]
 )
 def test_the_plan_takes_the_cheaper_way(
     layers: tuple[int, ...], edits: int, people: int, how: str, tokenizer: PreTrainedTokenizerBase

@@ -250,8 +250,7 @@ def test_a_model_that_raises_on_the_mask_is_found_out(
     monkeypatch.setattr(model.model, "forward", strict)
     support = TrieScorer(model, tokenizer).support
     assert support == Support(
-        "plain",
-        "packed: TypeError: only two-dimensional masks; padded: TypeError: only two-dimensional masks",
+        "plain", "packed: TypeError: only two-dimensional masks; padded: TypeError: only two-dimensional masks"
     )
 
 
