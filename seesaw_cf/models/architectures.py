@@ -274,7 +274,7 @@ def _check_plain(model: PreTrainedModel) -> None:
         "is quantised; load it without quantization_config": getattr(model, "is_quantized", False)
         or getattr(model, "hf_quantizer", None) is not None,
         f"has {len(meta)} parameters that are not in memory (first: {(meta or [''])[0]}); load it with a device_map "
-        "that offloads nothing": meta and not getattr(model, "is_outline", False),  # see `load.outline_model`
+        "that offloads nothing": meta,
     }
     for problem, present in problems.items():
         if present:

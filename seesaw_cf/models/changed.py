@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -259,16 +257,10 @@ def _check_prompts(source: str, model: Any) -> None:
 
 def _base_notes(config: Mapping[str, Any], base: PreTrainedModel) -> tuple[str, ...]:
     """Say where the base that an adapter names is not the one that was given."""
-    named = str(config.get("base_model_name_or_path") or "")
-    own = str(base.config._name_or_path or "")
-    notes = []
-    if named and own and Path(known_name(named)).name != Path(known_name(own)).name:
-        notes.append(f"the adapter names {named} as its base, and it is asked on {known_name(own)}")
-    here = Path(named) / "config.json"
-    bits = re.search(r"[48][-_]?bit|nf4|int[48]|gptq|awq", named.lower())
-    if bits or (here.is_file() and "quantization_config" in json.loads(here.read_text(encoding="utf-8"))):
-        notes.append("it was trained on a quantised base: on full weights it is another model")
-    return tuple(notes)
+    places = (config.get("base_model_name_or_path"), base.config._name_or_path)
+    named, own = (known_name(str(place or "")) for place in places)
+    differ = named and own and Path(named).name != Path(own).name
+    return (f"the adapter names {named} as its base, and it is asked on {own}",) if differ else ()
 
 
 def _rows(folder: Path) -> int:

@@ -146,34 +146,6 @@ def read_model(
     return model, tokenizer, notes
 
 
-def outline_model(
-    name_or_path: str, *, revision: str | None = None, trust_remote_code: bool = False
-) -> PreTrainedModel | None:
-    """Build a model's structure from its config alone: every shape, no weights, no memory.
-
-    Args:
-        name_or_path, revision, trust_remote_code: As for `load_model`.
-
-    Returns:
-        The model on torch's "meta" device; None when its class cannot be built so.
-
-    Raises:
-        UnknownNameError, UnsupportedModelError: As `load_model`, for what config.json shows.
-    """
-    source, where = _source(name_or_path, revision)
-    options: dict[str, Any] = {**where, "trust_remote_code": trust_remote_code}
-    with _explained(name_or_path, revision), silent_loaders(bars=False):
-        config = AutoConfig.from_pretrained(source, **options)
-        if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
-            raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
-    with contextlib.suppress(Exception), silent_loaders(bars=False), torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
-        model.is_outline = True  # for `editors.arch`, which refuses offloaded weights
-        outline: PreTrainedModel = model.eval()
-        return outline
-    return None
-
-
 def _check_device(device: str | torch.device) -> None:
     """Put nothing on the device: a wrong one is found before the weights are read."""
     if device in _SPREAD and importlib.util.find_spec("accelerate") is None:

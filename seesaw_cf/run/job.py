@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
-from seesaw_cf.base.errors import RecordError, hide_secrets
+from seesaw_cf.base.errors import hide_secrets
 from seesaw_cf.base.system import versions
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors.control_names import planned
@@ -24,21 +22,20 @@ from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import model_facts
-from seesaw_cf.models.load import load_model, outline_model
+from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.edit_table import Candidates, candidates_of
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import check_editors, editor_settings, make_editors, moments_facts, object_facts
-from seesaw_cf.run.manifest import RunManifest, public_options, read_manifest
-from seesaw_cf.run.prepare import LoadedModel, check_places, data_notes, prompt_counts, read_records
+from seesaw_cf.run.manifest import RunManifest, check_folder, public_options, read_manifest
+from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
 from seesaw_cf.run.questions import sample_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import make_scorer
-from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
@@ -100,20 +97,12 @@ def make_run(
     where: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     names = planned(job.names, job.editor_controls, job.control_seeds)
     overrides = editor_settings(job.editor_config, (*names, *job.changed_controls), job.moments, job.seed)
-    check_places(out)
+    check_folder(out)
     changed = find_external(job, names, held)
     corpus = loaded.corpus if loaded is not None else None
     if corpus is None:
         corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     records = read_records(job)
-    spare = records.spare()
-
-    def make(like: PreTrainedModel) -> dict[str, Editor]:
-        return make_editors(names, like, overrides, corpus, spare, records.cases, objects)
-
-    outline = loaded.model if loaded is not None else outline_model(job.model, **where)
-    editors = make(outline) if outline is not None else {}
-    check_editors(job, editors, outline, corpus is not None)
     settings: dict[str, Any] = {"block": job.block, "design": asdict(job.prompt_design)}
     protocol, plan = job.protocol, list[Unit]()
     if job.has_doses:
@@ -127,9 +116,9 @@ def make_run(
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
-    editors = editors or make(model)
+    editors = make_editors(names, model, overrides, corpus, records.spare(), records.cases, objects)
+    check_editors(editors, corpus is not None)
     external, edited = read_external(changed, model, tokenizer, job, overrides)
-    _check_memory(job.memory_bytes, model)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
         asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
@@ -175,16 +164,6 @@ def make_run(
         progress=progress,
         notes=[f"{name}: {note}." for name, facts in edited.items() for note in facts["notes"]],
     )
-
-
-def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
-    """Refuse a budget in which not even one token can be scored."""
-    least = token_bytes(model) + logit_bytes(model)
-    if memory is not None and memory < least:
-        raise RecordError(
-            f"--memory: got {memory:,} bytes, but one token of {model.name_or_path} and its logits take {least:,}. "
-            f"Give at least {math.ceil(least / 2**10)}KiB, better some hundred times as much, or leave it out."
-        )
 
 
 def _checksum(cases: Sequence[Case]) -> str:

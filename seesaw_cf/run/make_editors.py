@@ -14,22 +14,18 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
-from seesaw_cf.editors.locate import LocateThenEdit
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
-from seesaw_cf.editors.locate.norms import check_norms
-from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import (
     AvoidsCases,
     Editor,
-    HasLayers,
     LearnsFromCases,
     Overrides,
     ReadsTexts,
     Settings,
     WrapsEditor,
 )
-from seesaw_cf.run.jobs import Job, SettingsSource, settings_document
+from seesaw_cf.run.jobs import SettingsSource, settings_document
 
 
 def make_editor(
@@ -177,19 +173,15 @@ def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTr
     return {"moments": facts} if facts else {}
 
 
-def check_editors(job: Job, editors: Mapping[str, Editor], outline: PreTrainedModel | None, texts: bool) -> None:
-    """Refuse editors that cannot do what a job asks.
+def check_editors(editors: Mapping[str, Editor], texts: bool) -> None:
+    """Refuse editors that cannot do what a run asks.
 
     Args:
-        job: The job.
         editors: Name -> editor, not fitted.
-        outline: The model without weights; None when its class cannot be built so.
         texts: There are texts that editors can learn from.
 
     Raises:
-        EditError: An editor needs texts and there are none, or a control or a checkpoint cannot be made.
-        UnsupportedModelError: No row for the architecture, a missing layer, or a norm behind the MLP through which an
-            editor cannot write.
+        EditError: An editor needs texts and there are none, or a control cannot be made.
     """
     if ("random", "ike") in map(split_control, editors):
         raise EditError(
@@ -197,19 +189,6 @@ def check_editors(job: Job, editors: Mapping[str, Editor], outline: PreTrainedMo
             "match. Use the controls identity or unrelated for ike."
         )
     check_texts(editors, texts)
-    if job.checkpoints and (not editors or "ike" in editors):
-        why = (
-            "ike puts a text before every prompt and changes no weights, so there is no checkpoint to write"
-            if editors
-            else "the models of --changed are checkpoints already, and this run makes no edits"
-        )
-        raise EditError(f"--checkpoints: {why}. Leave it out, or name another --editor.")
-    for editor in _methods(editors).values():
-        if outline is not None and isinstance(config := editor.config, HasLayers):
-            parts = model_parts(outline, config.architecture)
-            parts.check_layers(config.layers, type(config).__name__)
-            if isinstance(editor, LocateThenEdit):
-                check_norms(parts, config.layers, type(editor).__name__)
 
 
 def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
@@ -218,18 +197,13 @@ def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
     Raises:
         EditError: Names the editors, and tells how texts are given.
     """
-    configs = {name: editor.config for name, editor in _methods(editors).items()}
-    needy = [name for name, config in configs.items() if isinstance(config, ReadsTexts) and config.needs_texts]
+    needy = dict[str, None]()
+    for name, editor in editors.items():
+        config = (editor.inner or editor if isinstance(editor, WrapsEditor) else editor).config
+        if isinstance(config, ReadsTexts) and config.needs_texts:
+            needy[split_control(name)[1] or name] = None
     if needy and not texts:
         raise EditError(
             f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
             "some that the model knows with --corpus: a text file with one text a line, thousands of lines."
         )
-
-
-def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
-    """Return the editors, with controls replaced by what they wrap."""
-    return {
-        split_control(name)[1] or name: editor.inner or editor if isinstance(editor, WrapsEditor) else editor
-        for name, editor in editors.items()
-    }

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.checks import has_special_token
@@ -21,7 +18,6 @@ from seesaw_cf.records.groups import AXES
 from seesaw_cf.records.load import check_configs, load_revised_cases, unread_keys
 from seesaw_cf.run.external import Requests, read_requests
 from seesaw_cf.run.jobs import Job, PromptDesign
-from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import count_questions, count_spaced
 from seesaw_cf.run.units import check_numbers
 
@@ -129,25 +125,6 @@ def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
         return list(cases)
     chosen = np.random.default_rng(job.seed).permutation(len(cases))[: job.limit]
     return [cases[index] for index in sorted(chosen)]
-
-
-def check_places(out: Path) -> None:
-    """Refuse a run folder or a cache folder that cannot be written.
-
-    Raises:
-        RunFolderError: `out` is a file, or holds something else.
-        StorageError: No right to write there; the message names the variable or option that chooses another place.
-    """
-    check_folder(out)
-    try:
-        cache = cache_folder()
-    except RuntimeError as error:  # no home folder
-        raise StorageError(f"no folder for the cache ({error}). Set SEESAW_CF_CACHE to a folder.") from error
-    for folder, remedy in ((out, "Choose another with --out."), (cache, "Set SEESAW_CF_CACHE to another folder.")):
-        path = folder.absolute()
-        there = next(place for place in (path, *path.parents) if place.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            raise StorageError(f"{folder} cannot be written (no right to write in {there}). {remedy}")
 
 
 def data_notes(cases: Sequence[Case]) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import evaluate
-import pytest
 import yaml
 
 from seesaw_cf.base.text import PAPERS, bibtex
@@ -29,20 +27,6 @@ def test_entries_are_whole() -> None:
         assert {"title", "author", "year", "eprint", "note"} <= set(fields(text))
     assert len(set(PAPERS) & set(EDITORS)) == 5
     assert bibtex("leme", "rome") == bibtex("leme") + "\n" + bibtex("rome")
-
-
-@pytest.mark.parametrize("page", ["README.md", "dataset_card.md"])
-def test_pages_cite_both_papers_whole(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert bibtex("seesaw_cf") in text
-    assert bibtex("leme") in text
-
-
-@pytest.mark.parametrize("folder", METRICS, ids=lambda folder: folder.name)
-def test_metric_cards_cite_what_the_metric_cites(folder: Path) -> None:
-    citation = evaluate.load(str(folder)).citation
-    assert citation
-    assert citation in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_citation_file_agrees_with_the_table() -> None:

@@ -9,7 +9,6 @@ import random
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,8 +21,6 @@ from hypothesis import strategies as st
 from seesaw_cf.cli import main
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models.corpus import Corpus, corpus_facts, corpus_of
-from seesaw_cf.models.load import load_model
-from seesaw_cf.run.make_editors import make_editor
 
 from ..hub_server import Hub
 
@@ -95,29 +92,12 @@ def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
     assert len(drawn) == min(n, limit)
 
 
-@pytest.mark.slow
-def test_every_text_is_drawn_equally_often(numbers: Callable[[int], str]) -> None:
-    """20 texts, 5 kept, 4,000 seeds: each is kept 1,000 times, standard deviation sqrt(4000 * 3/16) = 27.4."""
-    spec = numbers(20)
-    counts = Counter(text for seed in range(4000) for text in Corpus(spec, 5, seed))
-    assert len(counts) == 20
-    assert max(abs(count - 1000) for count in counts.values()) < 5 * 27.4
-
-
 def test_embedded_models_bring_texts_and_others_none(tmp_path: Path) -> None:
     assert len(corpus_of(None, "seesaw-tiny") or ()) > 100
     assert corpus_of("", "a/model") is None
     assert corpus_facts(corpus_of(None, "seesaw-tiny")) == {}
     (tmp_path / "t.txt").write_text("a\nb\nc\n")
     assert len(corpus_of(tmp_path / "t.txt", "seesaw-tiny", limit=2) or ()) == 2
-
-
-def test_texts_are_read_when_they_are_used_and_once(tmp_path: Path) -> None:
-    corpus = Corpus(str(tmp_path / "later.txt"))
-    (tmp_path / "later.txt").write_text("one\n")
-    assert list(corpus) == ["one"]
-    (tmp_path / "later.txt").unlink()
-    assert len(corpus) == 1
 
 
 DAMAGED = _parquet()[:-30] + random.Random(0).randbytes(30)
@@ -152,17 +132,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: bytes | None,
         len(Corpus(f"{tmp_path / name}{column}"))
 
 
-@pytest.mark.parametrize("spec", ["", ":", "a\0b", "x" * 5000, "/", "a/b/c", "a/b:c:d:e:f", "~", "x:y"])
-def test_what_names_nothing_is_refused(spec: str) -> None:
-    with pytest.raises(SeesawError, match="corpus "):
-        len(Corpus(spec))
-
-
-def test_a_data_set_nobody_knows_is_said_so_offline() -> None:
-    with pytest.raises(SeesawError, match=r"corpus no/such:train: cannot be read .*network"):
-        len(Corpus("no/such:train"))
-
-
 @pytest.mark.parametrize(
     "words", [["audit", "--limit", "1"], ["audit", "--protocol", "batch", "--dose", "1"], ["texts", "write"]]
 )
@@ -175,16 +144,6 @@ def test_commands_look_at_the_texts_before_they_load_a_model(
     assert main([*words, *model, "--corpus", str(tmp_path / "no.txt")]) == 1
     assert "no.txt: cannot be read (no such file)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("name", ["rome", "memit"])
-def test_fewer_tokens_than_dimensions_are_refused(name: str, tmp_path: Path) -> None:
-    """`seesaw-tiny` has 768 dimensions inside its MLPs."""
-    model, tokenizer = load_model("seesaw-tiny", device="cpu")
-    (tmp_path / "t.txt").write_text("Ada Lovelace was born in London.\n" * 3)
-    editor = make_editor(name, model, {}, Corpus(str(tmp_path / "t.txt")))
-    with pytest.raises(SeesawError, match=r"texts are too short: 3 of them have \d+ tokens.* has [\d,]+ dimensions"):
-        editor.fit(model, tokenizer)
 
 
 READ = """

@@ -6,8 +6,6 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +20,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf import types
 from seesaw_cf.base.fields import checked
-from seesaw_cf.effects import BiasColumns, bias_of_columns
-from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
-from seesaw_cf.records import cases_to_table
-from tests.report.runs import cases
+from seesaw_cf.errors import RecordError, UnknownNameError
 
 PACKAGES = ("effects", "records", "scoring", "sharing", "logs", "editors", "models", "report", "texts.graph")
 UNCHECKED = {"applied", "register"}  # a context manager, and a function without arguments
@@ -86,20 +81,6 @@ def test_a_near_miss_is_refused(key: str, value: Any) -> None:
         call(**{key: value})
 
 
-def test_the_first_call_imports_beartype_and_not_the_package() -> None:
-    code = "import sys, seesaw_cf, seesaw_cf.effects; assert 'beartype' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_the_signature_stays() -> None:
-    assert bias_of_columns.__module__ == "seesaw_cf.effects.bias"
-    assert "columns" in inspect.signature(bias_of_columns).parameters
-
-
-def test_an_iterable_may_be_a_generator() -> None:
-    assert cases_to_table(case for case in cases(("P27",), 2, 2)).equals(cases_to_table(cases(("P27",), 2, 2)))
-
-
 RECORDS = [kind for name in types.__all__ if dataclasses.is_dataclass(kind := getattr(types, name))]
 
 
@@ -123,23 +104,3 @@ ROW: dict[str, Any] = {
     "groups": [["women"]],
     **{f"{phase}_{answer}": [-1.0] for phase in ("pre", "post") for answer in ("new", "true")},
 }
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"groups": value} for value in (["women"], 5)),
-        *({"pre_new": value} for value in (["x"], "x", [-1.0, -1.0])),
-        *({"prompt": [3]}, {"draws": 0.5}, {"axis": 5}),
-    ],
-)
-def test_columns_of_the_wrong_type(change: dict[str, Any]) -> None:
-    options = {key: value for key, value in change.items() if key not in ROW}
-    columns = {key: value for key, value in change.items() if key in ROW}
-    with pytest.raises(SeesawError, match=next(iter(change))):
-        bias_of_columns(BiasColumns(**ROW | columns), **options)
-
-
-def test_an_unknown_name_is_met_with_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown mode 'pape'\. Did you mean 'paper'"):
-        bias_of_columns(BiasColumns(**ROW), mode="pape")  # type: ignore[arg-type]

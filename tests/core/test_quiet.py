@@ -6,15 +6,11 @@ import io
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from tqdm import tqdm
 
-from seesaw_cf.base import system
-from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet, say_when_waiting, stage, stages
+from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet
 
 
 def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,44 +59,6 @@ def test_a_log_file_has_whole_lines_and_few(
     assert "100%" in text
 
 
-def test_a_log_file_has_whole_lines_beside_a_bar_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", log := Log(terminal=False))
-    with tqdm(total=2, file=io.StringIO()):
-        assert list(Bar(range(3), "edit")) == [0, 1, 2]
-    assert log.getvalue().startswith("edit:   0%")
-    assert log.getvalue().endswith("s]\n")
-
-
-def test_a_terminal_has_one_line_that_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", log := Log(terminal=True))
-    assert list(Bar(range(3), "edit", mininterval=0)) == [0, 1, 2]
-    assert log.getvalue().count("\r") >= 4
-    assert log.getvalue().count("\n") == 1
-
-
-def test_stages_move_the_bar_around_them_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", log := Log(terminal=True))
-    stage("alone")
-    assert log.getvalue() == ""
-    with stages("tables", 3):
-        stage("effects")
-    assert "effects" in log.getvalue()
-    assert "3/3" in log.getvalue()
-    with stages("tables", 3, silent=True):
-        stage("hidden")
-    assert "hidden" not in log.getvalue()
-
-
-def test_long_silence_is_broken_once() -> None:
-    written: list[str] = []
-    with say_when_waiting(lambda: "loading", 0.0, written.append):
-        while not written:
-            time.sleep(0.001)
-    with say_when_waiting(lambda: "never", 60.0, written.append):
-        pass
-    assert written == ["loading"]
-
-
 @pytest.mark.slow(20)
 def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
     words = [
@@ -121,15 +79,3 @@ def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-
-
-def test_a_slow_import_says_what_is_loaded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def slow(name: str) -> SimpleNamespace:
-        time.sleep(0.3)
-        return SimpleNamespace(audit=name)
-
-    monkeypatch.setattr(system, "import_module", slow)
-    monkeypatch.setattr(system, "_PATIENCE", 0.01)
-    find, _ = system.lazy("package", {"audit": "package.api"})
-    assert find("audit") == "package.api"
-    assert "loading package.api and the libraries that it needs, such as torch" in caplog.text

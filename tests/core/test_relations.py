@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
+from seesaw_cf.records.relations import PAIRS, RELATIONS, TEMPLATES
 
 
 def test_the_23_templates_of_appendix_a() -> None:
@@ -37,15 +36,3 @@ def test_tense_changes_the_template_and_never_the_name(name: str) -> None:
         assert " is" not in past.replace(name, "")
         assert " works " not in past.replace(name, "")
         assert template.fill(name) == template.fill(name, living=True) == template.present.replace("{}", name)
-
-
-def test_lookup_by_id_or_name() -> None:
-    assert relation("P27") is relation("citizenship")
-    with pytest.raises(UnknownNameError, match="Did you mean 'citizenship'"):
-        relation("citizenshp")
-
-
-def test_relations_without_their_own_property_template_use_the_cloze_one() -> None:
-    assert templates("P21", "property") == templates("P21", "cloze") == templates("gender", "open")
-    assert [t.id for t in templates("P101", "property")] == ["P101-property-01"]
-    assert FREE.fill("Ada Lovelace", living=False) == "Ada Lovelace was"

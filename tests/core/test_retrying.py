@@ -46,13 +46,3 @@ def test_a_failure_that_is_final_and_any_other_error_end_it_at_once() -> None:
         with pytest.raises(type(failure)):
             try_again(server, 9, lambda tried: 0.0, lambda seconds: pytest.fail("waited"))
         assert server.asked == 1
-
-
-def test_a_sleep_that_is_stopped_ends_it() -> None:
-    def stopped(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    server = Server(TryAgain("busy"), TryAgain("busy"))
-    with pytest.raises(KeyboardInterrupt):
-        try_again(server, 9, lambda tried: 0.0, stopped)
-    assert server.asked == 1

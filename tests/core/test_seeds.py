@@ -36,9 +36,3 @@ def test_every_text_has_a_seed_and_a_chance_in_range(parts: list[int | str], bit
         assert 0 <= seed_of(*parts, bits=bits, joined=joined) < 2**bits
         assert 0 <= chance_of(*parts, joined=joined) < 1
     assert seed_of(*parts, 1) != seed_of(*parts, 2)
-
-
-def test_nothing_else_makes_numbers_of_hashes() -> None:
-    for folder in ("seesaw_cf", "editors", "metrics", "builder_scripts"):
-        for file in (ROOT / folder).rglob("*.py"):
-            assert "int.from_bytes(" not in file.read_text(encoding="utf-8") or file.name == "text.py", file

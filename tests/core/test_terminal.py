@@ -12,15 +12,6 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr("sys.__stdout__", None)
-    assert terminal.terminal_width() == 100
-    for columns, width in (("200", 200), ("80", 80), ("3", 40), ("none", 100)):
-        monkeypatch.setenv("COLUMNS", columns)
-        assert terminal.terminal_width() == width
-
-
 @pytest.mark.usefixtures("narrow")
 def test_the_last_column_of_a_list_is_broken_under_its_beginning() -> None:
     drawn = terminal.description_list([("ft", "word " * 30), ("memit", "short")], indent="  ").split("\n")

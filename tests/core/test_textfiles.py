@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.base.files import atomic_folder, atomic_path, write_text
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 
@@ -66,23 +66,3 @@ def test_paths_that_cannot_be_written(tmp_path: Path, name: object, monkeypatch:
     ):
         pytest.fail("the block was entered")
     assert sorted(child.name for child in tmp_path.iterdir()) == ["file", "folder", "loop"]
-
-
-@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "loop", "/dev/full", "file"])
-def test_folders_that_cannot_be_written(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    Path("loop").symlink_to("loop")
-    with pytest.raises((StorageError, RecordError)), atomic_folder(name):
-        pytest.fail("the block was entered")
-
-
-def test_the_longest_name_there_can_be(tmp_path: Path) -> None:
-    write_text(tmp_path / ("é" * 127), "text")
-    assert (tmp_path / ("é" * 127)).read_text() == "text"
-
-
-def test_text_that_utf8_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"half a surrogate pair at 'name .udc80'"):
-        write_text(tmp_path / "x.txt", "name \udc80")
-    assert list(tmp_path.iterdir()) == []

@@ -47,15 +47,6 @@ def test_answers_and_gradients_are_the_librarys(
         torch.testing.assert_close(own, theirs, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("given", [{"attention_mask": None}, {"position_bias": torch.ones(1, 4, 3, 3)}])
-def test_what_it_does_not_know_is_the_librarys_to_answer(given: dict[str, Any]) -> None:
-    """Without a mask the library's attention is causal, and it adds biases to masks."""
-    query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
-    options: dict[str, Any] = {"attention_mask": torch.zeros(1, 1, 3, 3), "scaling": 0.5, **given}
-    own, theirs = (f(layer(2), query, key, value, **options)[0] for f in (hooks._attend, sdpa_attention_forward))
-    assert torch.equal(own, theirs)
-
-
 def run_counted(model: Any) -> tuple[Tensor, int]:
     """Run a model under a mask of our own: its logits, and how often the library's fused attention was called."""
     real = nn.functional.scaled_dot_product_attention
@@ -85,17 +76,6 @@ def test_half_precision_is_added_up_by_a_kernel() -> None:
         found, calls = run_counted(model)
     assert calls == 3
     torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize("dropout", [0.0, 1.0])
-def test_masks_that_say_yes_or_no_and_dropout_are_the_librarys(dropout: float) -> None:
-    query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
-    mask = torch.ones(1, 1, 3, 3, dtype=torch.bool).tril()
-    mask = mask if not dropout else torch.zeros(1, 1, 3, 3)
-    attends = (hooks._attend, sdpa_attention_forward)
-    own, theirs = (attend(layer(2), query, key, value, mask, dropout=dropout)[0] for attend in attends)
-    torch.testing.assert_close(own, theirs)
-    assert bool(own.any()) == (not dropout)
 
 
 @pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.errors import DeltaMismatchError, MissingExtraError, RecordError, SeesawError, StorageError
+from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError
 from seesaw_cf.models.changed import SecondModel, find_changed, norms_between
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.load import load_model
@@ -128,26 +127,6 @@ def test_adapters_of_peft(kind: str, tmp_path: Path) -> None:
 _config = partial(changing, "adapter_config.json")
 
 
-def _without_alpha(folder: Path) -> None:
-    """peft takes 8 where lora_alpha is missing."""
-    file = folder / "adapter_config.json"
-    settings = json.loads(file.read_text())
-    del settings["lora_alpha"]
-    file.write_text(json.dumps(settings))
-
-
-@pytest.mark.parametrize(
-    "change", [_without_alpha, _config(target_modules=["q_proj"])], ids=["alpha", "target_modules"]
-)
-def test_an_adapter_scores_as_peft_reads_its_settings(change: Callable[[Path], Any], tmp_path: Path) -> None:
-    peft, wrapped = adapter("LoRA with another scale", tmp_path / "adapter")
-    change(tmp_path / "adapter")
-    direct = peft.PeftModel.from_pretrained(small.model(), tmp_path / "adapter").eval()
-    scores = logprobs(HFScorer(direct, byte_level(bos=False)))
-    assert scores != pytest.approx(logprobs(HFScorer(wrapped.eval(), byte_level(bos=False))), abs=100 * NATS)
-    check_law(tmp_path / "adapter", direct)
-
-
 def test_an_adapter_with_tokens_of_its_own(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")
     model, tokenizer = small.model(), byte_level(bos=False)
@@ -200,23 +179,6 @@ def test_an_adapter_of_weights_that_the_base_shares(options: dict[str, Any], tmp
     assert logprobs(HFScorer(second.model, second.tokenizer)) == pytest.approx(wanted, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        ("org/other-1b", "the adapter names org/other-1b as its base, and it is asked on somewhere/base"),
-        ("org/base-bnb-4bit", "it was trained on a quantised base: on full weights it is another model"),
-    ],
-)
-def test_the_base_that_an_adapter_names_is_compared(named: str, said: str, tmp_path: Path) -> None:
-    adapter("LoRA", tmp_path / "adapter")
-    model = small.model()
-    model.config._name_or_path = "somewhere/base"
-    _config(base_model_name_or_path="elsewhere/base")(tmp_path / "adapter")
-    assert read(tmp_path / "adapter", model, byte_level(bos=False)).notes == ()
-    _config(base_model_name_or_path=named)(tmp_path / "adapter")
-    assert said in read(tmp_path / "adapter", model, byte_level(bos=False)).notes
-
-
 def _nan(folder: Path) -> None:
     tensors = load_file(folder / "adapter_model.safetensors")
     save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, folder / "adapter_model.safetensors")
@@ -247,41 +209,7 @@ def test_adapters_that_cannot_be_audited(kind: str, tmp_path: Path) -> None:
         read(tmp_path / "adapter", small.model(), byte_level(bos=False))
 
 
-def test_the_extra_of_an_adapter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter("DoRA", tmp_path / "adapter")
-    monkeypatch.setitem(__import__("sys").modules, "peft", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'seesaw_cf\[hub\]'"):
-        read(tmp_path / "adapter", small.model(), byte_level(bos=False))
-
-
 # Checkpoints.
-
-
-def test_the_file_that_transformers_takes_is_asked(tmp_path: Path) -> None:
-    """A folder with an older model.safetensors beside newer shards is one model, the one of from_pretrained."""
-    base, tuned, tokenizer = small.model(), noisy(small.model()), byte_level(bos=False)
-    for model, place in ((base, "base"), (tuned, "tuned")):
-        model.save_pretrained(tmp_path / place)
-        tokenizer.save_pretrained(tmp_path / place)
-    tuned.save_pretrained(tmp_path / "stale", max_shard_size="20KB")
-    tokenizer.save_pretrained(tmp_path / "stale")
-    assert (tmp_path / "stale" / "model.safetensors.index.json").is_file()
-    check_law(tmp_path / "stale", tuned)
-    shutil.copy(tmp_path / "base" / "model.safetensors", tmp_path / "stale")
-    job = job_of(tmp_path / "stale")
-    message = r"is the base, weight for weight"
-    with pytest.raises(RecordError, match=message):
-        read_external(find_external(job, ()), base, tokenizer, job, {})
-    shutil.copy(tmp_path / "tuned" / "model.safetensors", tmp_path / "stale")
-    check_law(tmp_path / "stale", AutoModelForCausalLM.from_pretrained(tmp_path / "stale"))
-
-
-def test_a_tensor_outside_of_the_index_is_as_transformers_takes_it(tmp_path: Path) -> None:
-    noisy(small.model()).save_pretrained(tmp_path / "tuned", max_shard_size="20KB")
-    first = min((tmp_path / "tuned").glob("model-*.safetensors"))  # the index names the last for this tensor
-    tensors = load_file(first) | {small.PARAMETER: torch.zeros(16, 32)}
-    save_file(tensors, first, {"format": "pt"})
-    check_law(tmp_path / "tuned", AutoModelForCausalLM.from_pretrained(tmp_path / "tuned"))
 
 
 def test_tensors_that_no_part_takes_are_said(tmp_path: Path) -> None:

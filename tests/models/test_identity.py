@@ -13,23 +13,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoConfig, BertTokenizerLegacy, PreTrainedModel
+from transformers import AutoConfig, PreTrainedModel
 
-from seesaw_cf.editors.locate.moments import second_moments
-from seesaw_cf.errors import RunFolderError
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
-from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.identity import (
     configuration,
-    encoding,
     fingerprint,
     has_own_code,
     identity,
-    model_facts,
     tokenizer_hash,
 )
-from seesaw_cf.run.manifest import RunManifest, claim_folder
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.pre_scores import pre_scores
 from seesaw_cf.types import Cloze
@@ -178,13 +172,6 @@ def test_whatever_moves_a_logit_changes_the_identity(data: st.DataObject) -> Non
     assert fingerprint(make("llama")) == found[0]
 
 
-def test_a_number_that_a_module_of_another_package_holds_is_part_of_it() -> None:
-    one, other = make("llama"), make("llama")
-    _module(one)
-    _module(other, 3.0)
-    assert fingerprint(one) != fingerprint(other)
-
-
 @pytest.mark.parametrize("what", _OWN_CODE)
 def test_nothing_is_cached_of_a_model_with_code_that_no_hash_names(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -247,7 +234,6 @@ _CHANGES = {
     "end": _change("generation_config.json", "eos_token_id", to=7),
 }
 _TEXTS_ONLY = {"end"}  # what writes another text and scores the same
-_NOTHING = {"README.md", "corpus.txt"}
 
 
 @pytest.mark.slow
@@ -263,59 +249,9 @@ def test_every_file_that_computes_is_part_of_the_identity(what: str, tmp_path: P
     assert HFGenerator(*other).name.split()[-1] != name
 
 
-def test_every_file_of_a_model_is_one_that_is_changed_above_or_computes_nothing() -> None:
-    changed = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}
-    assert {file.name for file in model_path("seesaw-tiny").iterdir()} == changed | _NOTHING
-
-
 def test_an_earlier_call_with_padding_leaves_a_tokenizer_as_it_is() -> None:
     tokenizer = byte_level(bos=True)
     expected = tokenizer_hash(tokenizer)
     tokenizer.pad_token = tokenizer.bos_token
     tokenizer(["a", "a b c"], padding=True, truncation=True, max_length=2)
     assert tokenizer_hash(tokenizer) == expected
-
-
-@pytest.mark.parametrize(("asked", "recorded"), [("auto", "bfloat16"), ("float32", "float32")])
-def test_a_manifest_names_the_dtype_of_the_weights_where_none_was_asked_for(asked: str, recorded: str) -> None:
-    model = make("llama").to(torch.bfloat16)
-    facts = model_facts("tiny", model, byte_level(bos=False), None, asked)
-    assert (facts["id"], facts["revision"], facts["dtype"]) == ("tiny", "", recorded)
-
-
-def test_a_slow_tokenizer_is_more_than_its_vocabulary(tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]))
-    plain, lower = (BertTokenizerLegacy(str(tmp_path / "vocab.txt"), do_lower_case=low) for low in (False, True))
-    assert plain.get_vocab() == lower.get_vocab()
-    assert tokenizer_hash(plain) != tokenizer_hash(lower)
-    assert encoding(plain) == encoding(BertTokenizerLegacy(str(tmp_path / "vocab.txt"), do_lower_case=False))
-
-
-def test_a_run_is_not_continued_with_another_configuration(tmp_path: Path) -> None:
-    def claim(folder: Path, **changes: Any) -> None:
-        model = {"id": "tiny", "dtype": "float32", **identity(make("llama", **changes), byte_level(bos=False))}
-        claim_folder(folder, RunManifest(model, {}, {}, "single", 0))
-
-    claim(tmp_path / "run")
-    claim(tmp_path / "run")
-    with pytest.raises(
-        RunFolderError, match=r"configuration.rms_norm_eps: the folder has 1e-06, this run 0.3\n"
-    ) as caught:
-        claim(tmp_path / "run", rms_norm_eps=0.3)
-    assert "model.fingerprint" in str(caught.value)
-    assert "model.weights" not in str(caught.value)
-
-
-def test_second_moments_of_another_configuration_or_library_are_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokenizer, texts = byte_level(bos=False), ["one text", "another one"]
-
-    def place(model: PreTrainedModel) -> Path:
-        return second_moments(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].file.parent
-
-    first = place(make("llama"))
-    assert place(make("llama")) == first
-    assert place(make("llama", rms_norm_eps=0.3)) != first
-    monkeypatch.setattr(torch, "__version__", "2.0.1")
-    assert place(make("llama")) != first

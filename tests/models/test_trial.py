@@ -29,11 +29,6 @@ def test_every_architecture_passes(kind: str, dtype: torch.dtype) -> None:
     check_model(make(kind, dtype=dtype), byte_level(bos=False))
 
 
-def test_experts_that_later_tokens_fill_pass() -> None:
-    experts = {"num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2, "head_dim": 8}
-    check_model(_model("mixtral", **experts), byte_level(bos=False))
-
-
 @pytest.mark.parametrize("width", [0.02, 0.2])
 def test_a_model_that_sees_later_tokens_is_refused(width: float) -> None:
     """An untrained one of BERT's own width moves by 2e-3 of what it may, 20 times the limit; a trained one by .3."""
@@ -52,12 +47,6 @@ def test_weights_that_are_not_finite_are_refused(value: float, name: str) -> Non
     with pytest.raises(
         UnsupportedModelError, match=rf"model 'Llama.*': weights \['model.{name}.weight'\] are not finite.*again"
     ):
-        check_model(model, byte_level(bos=False))
-
-
-def test_a_configuration_that_makes_nan_is_refused() -> None:
-    model = make("llama", rope_parameters={"rope_type": "default", "rope_theta": 0.0})
-    with pytest.raises(UnsupportedModelError, match=r"logits of a short text are not finite, expected numbers"):
         check_model(model, byte_level(bos=False))
 
 
@@ -80,9 +69,3 @@ def test_a_token_that_no_text_needs_may_be_beyond(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         check_model(model, tokenizer)
     assert "no embedding for 1 tokens of its tokenizer (['<image>'])" in caplog.text
-
-
-def test_the_trial_leaves_the_mode_and_works_with_dropout_on() -> None:
-    model = make("gpt2").train()
-    check_model(model, byte_level(bos=False))
-    assert all(part.training for part in model.modules())

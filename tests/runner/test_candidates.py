@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.run.edit_table import MOST_CANDIDATES, Candidates, candidates_of
+from seesaw_cf.run.edit_table import MOST_CANDIDATES, candidates_of
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
@@ -28,12 +28,6 @@ def test_every_target_of_the_relation_is_a_candidate_the_own_ones_first() -> Non
     assert found.of(case(1, "Paris", "Rome")) == ("Paris", "Rome", "Oslo")
     assert found.of(case(3, "law", "art", relation="P101")) == ("law", "art")
     assert found.clozes(case(1, "Paris", "Rome"))[2] == Cloze("S1 was born in", "Oslo")
-
-
-def test_candidates_of_cross_property_records_are_those_of_the_relation_they_ask_for() -> None:
-    asked = replace(case(1, "Paris", "Rome"), effect_relation_id="P101", candidates=("law", "art", "sport"))
-    found = candidates_of([asked, case(2, "law", "poetry", relation="P101")])
-    assert set(found.of(case(2, "law", "poetry", relation="P101"))) == {"law", "poetry", "art", "sport"}
 
 
 def test_what_is_also_true_of_the_subject_is_no_competitor() -> None:
@@ -54,13 +48,6 @@ def test_there_are_never_more_than_stated_and_the_seed_draws_them() -> None:
     assert one[:2] == ("T000", "N000")
     assert one == same != other
     assert candidates_of(reversed(records)).of(records[0]) == one
-
-
-def test_records_without_a_true_target_or_a_relation_take_none_from_others() -> None:
-    nameless = [case(1, "Paris", "Rome", relation=""), case(2, "Oslo", "Bonn", relation="")]
-    assert candidates_of(nameless).of(nameless[0]) == ("Paris", "Rome")
-    assert candidates_of([case(1, "", "Rome")]).of(case(1, "", "Rome")) == ()
-    assert Candidates().of(case(1, "Paris", "Rome")) == ("Paris", "Rome")
 
 
 @pytest.mark.slow

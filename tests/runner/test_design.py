@@ -74,20 +74,6 @@ def test_everybody_of_an_edit_gets_the_same_templates(number: int, k: int, seed:
     assert person in _words(choose_prompts(case, PromptDesign(k, 2), seed))
 
 
-def test_draws_differ_between_edits_and_seeds() -> None:
-    case = _case([("men", "target_new", list("abcdef"))])
-    drawn = {tuple(_words(choose_prompts(case, PromptDesign(1), seed))["Q0"]) for seed in range(40)}
-    assert len(drawn) == 6
-    others = [replace(case, request=replace(_REQUEST, subject=f"Ada {n}")) for n in range(40)]
-    assert len({tuple(_words(choose_prompts(other, PromptDesign(1), 0))["Q0"]) for other in others}) == 6
-
-
-def test_prompts_that_name_nobody_stay() -> None:
-    prompts = tuple(AttributePrompt(f"prompt {n}", Entity(None, "")) for n in range(5))
-    case = Case(1, _REQUEST, attribute_prompts=prompts)
-    assert choose_prompts(case, PromptDesign(1), 0) == case
-
-
 def test_the_published_design_asks_every_template_of_a_hundred_holders_of_each_gender() -> None:
     cases = load_cases("sample", "cross_subject")
     asked = [choose_prompts(case, DESIGNS["paper"], 0) for case in cases]

@@ -129,42 +129,6 @@ def test_scores_are_those_of_the_checkpoint_loaded_as_a_model(kind: str, tmp_pat
     check_law(out, load_model(str(tmp_path / "edited"), device="cpu", progress=False)[0], tokenizer)
 
 
-@pytest.mark.slow
-def test_a_fine_tune_of_plain_transformers(base: Path, tmp_path: Path) -> None:
-    model, tokenizer = load_model(str(base), device="cpu", progress=False)
-    ids = tokenizer("Ada Lovelace was born in Paris.", return_tensors="pt")["input_ids"]
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    model.train()
-    for _ in range(3):
-        optimiser.zero_grad()
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimiser.step()
-    model.eval().save_pretrained(tmp_path / "tuned")
-    tokenizer.save_pretrained(tmp_path / "tuned")
-    out = audit(tmp_path / "run", job_of(base, tmp_path / "tuned"))
-    check_law(out, model, tokenizer)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_lora_adapter_of_peft(scaled: bool, base: Path, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="peft is not installed")
-    model, tokenizer = load_model(str(base), device="cpu", progress=False)
-    config = peft.LoraConfig(r=3, lora_alpha=5, use_rslora=scaled, target_modules=["q_proj", "down_proj"])
-    wrapped = peft.get_peft_model(model, config).eval()
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in wrapped.named_parameters():
-            if "lora_B" in name:
-                parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
-    wrapped.save_pretrained(tmp_path / "adapter")
-    out = audit(tmp_path / "run", job_of(base, tmp_path / "adapter"))
-    facts = json.loads((out / "manifest.json").read_text())["edited"]["theirs"]
-    assert facts["form"] == "adapter"
-    check_law(out, wrapped.merge_and_unload(), tokenizer)
-
-
 @dataclass(frozen=True)
 class Fixed:
     """An editor whose edit is known."""
@@ -257,29 +221,6 @@ def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"paraphrase_prompts": ("It is said that",)},
-        {"neighborhood_prompts": ("Somebody else",)},
-        {"request": replace(REQUEST, subject="Nobody", target_true=Entity(None, "Oslo"))},
-    ],
-    ids=["paraphrase", "neighbour", "old answer"],
-)
-def test_all_that_is_asked_of_a_request_is_in_the_manifest(change: dict[str, Any]) -> None:
-    """A run is continued by the same questions alone."""
-
-    def facts(record: Case) -> Any:
-        return match_requests(CASES, [record]).facts(Path("r.json"))["requests"]
-
-    record = replace(
-        CASES[0], request=replace(REQUEST, subject="Nobody"), paraphrase_prompts=(), neighborhood_prompts=()
-    )
-    assert facts(record) == facts(replace(record))
-    assert facts(replace(record, **change)) | {"sha256": ""} == facts(record) | {"sha256": ""}
-    assert facts(replace(record, **change)) != facts(record)
-
-
 @pytest.mark.slow
 def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, tmp_path: Path) -> None:
     nudged(base, tmp_path / "edited")
@@ -367,11 +308,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a control that must be edited in": ({"controls": ("identity",)}, r"--control identity: a model that is edited al"),
     "an unknown control": ({"controls": ("rndom",)}, "unknown control 'rndom'"),
     "settings for it": ({"settings": {"theirs": {}}}, "unknown editor of this run 'theirs'"),
-    "checkpoints of nothing": ({"checkpoints": True}, "--checkpoints: the models of --changed are checkpoints already"),
-    "checkpoints of contexts": (
-        {"editors": ("ike",), "controls": ("none",), "checkpoints": True},
-        "--checkpoints: ike puts a text before every prompt",
-    ),
     "a path that is not there": ({"changed": ("a=/no/such",)}, "--changed a: /no/such: no such file or folder"),
     "a null without a place": ({"control_models": ("theirs",)}, r"--control-model: got 'theirs', expected NAME=FOLDER"),
     "a null of nobody": (
@@ -398,13 +334,6 @@ def test_bad_input_is_said_before_weights_are_loaded(
                "data": "sample", "device": "cpu", **changes}  # fmt: skip
     with pytest.raises(SeesawError, match=message):
         make_run(Job(**options), tmp_path / "run")
-
-
-def test_a_run_without_a_question_is_refused(base: Path, tmp_path: Path) -> None:
-    nudged(base, tmp_path / "edited")
-    data = _data(tmp_path, replace(CASES[0], attribute_prompts=()))
-    with pytest.raises(SeesawError, match=r"none of the 1 cases asks about other people, .* Give that with --requests"):
-        make_run(job_of(base, tmp_path / "edited", data=str(data)), tmp_path / "run")
 
 
 def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> None:

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.cli import main
 from seesaw_cf.editors.control_names import (
     CONTROLS,
-    compared,
     control_name,
     first_seed,
     is_control,
     planned,
     split_control,
 )
-from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl
+from seesaw_cf.editors.controls import IdentityControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike import IKE
-from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
-from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, settings_of
-from seesaw_cf.run.prepare import check_places, data_notes
+from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -70,7 +64,6 @@ def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
     return file
 
 
-@pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -86,14 +79,11 @@ def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
         ({"editors": ("ft",), "scorer": "try"}, "unknown scorer"),
     ],
 )
-def test_what_is_missing_is_said_before_weights_are_loaded(
-    tmp_path: Path, folder: str, changes: dict[str, Any], message: str
-) -> None:
+def test_what_is_missing_is_said(tmp_path: Path, folder: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(SeesawError, match=message):
         make_run(Job(folder, **{"data": "sample", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
 
 
-@pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -103,9 +93,7 @@ def test_what_is_missing_is_said_before_weights_are_loaded(
         ({"identity": {"editor": "rome"}}, "a control of a run wraps each of its editors"),
     ],
 )
-def test_settings_are_checked_before_weights_are_loaded(
-    tmp_path: Path, folder: str, settings: dict[str, Any], message: str
-) -> None:
+def test_settings_are_checked(tmp_path: Path, folder: str, settings: dict[str, Any], message: str) -> None:
     job = Job(
         folder,
         editors=("ft",),
@@ -117,26 +105,6 @@ def test_settings_are_checked_before_weights_are_loaded(
     )
     with pytest.raises(SeesawError, match=message):
         make_run(job, tmp_path / "run")
-
-
-def test_a_place_that_cannot_be_written_is_refused_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("")
-    words = ["audit", "no/model", "--editor", "ft", "--out"]
-    assert main([*words, str(tmp_path / "file")]) == 1
-    assert "file is a file, expected a folder" in capsys.readouterr().err
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    with pytest.raises(StorageError, match=r"run cannot be written .* Choose another with --out"):
-        check_places(tmp_path / "run")
-    monkeypatch.setattr(os, "access", lambda path, mode: True)
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(StorageError, match="Set SEESAW_CF_CACHE to another folder"):
-        check_places(tmp_path / "run")
-    monkeypatch.delenv("SEESAW_CF_CACHE")
-    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home directory")))
-    with pytest.raises(StorageError, match="no folder for the cache"):
-        check_places(tmp_path / "run")
 
 
 def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
@@ -195,14 +163,6 @@ def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -
         planned(["identity"])
 
 
-def test_every_editor_is_compared_with_its_own_control() -> None:
-    names = ["ft", "memit", "identity(ft)", "random(memit)", "identity(memit)"]
-    assert compared(names, {}) == [("ft", "identity(ft)"), ("memit", "identity(memit)"), ("memit", "random(memit)")]
-    earlier = {"editors": {"identity": {"editor": "memit"}}}
-    assert compared(["ft", "memit", "identity"], earlier) == [("memit", "identity")]
-    assert compared(["ft", "memit", "identity"], {}) == [("ft", "identity"), ("memit", "identity")]
-
-
 @pytest.mark.parametrize(("settings", "seeds"), [({}, {3}), ({"random": {"seed": 1}}, {1, 3})])
 def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
     tmp_path: Path, settings: dict[str, object], seeds: set[int]
@@ -215,17 +175,6 @@ def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
     assert drawn["random"] == min(seeds)
     assert set(drawn.values()) == seeds
-
-
-def test_random_control_follows_its_seed() -> None:
-    change = WeightDelta({"w": torch.ones(4, 3)}, {"editor": "ft", "base": ""})
-    first, again, other = (
-        RandomControl(ControlConfig(editor="ft", seed=seed)).like(change, [small.cases()[0].request]).dense("w")
-        for seed in (0, 0, 1)
-    )
-    assert torch.equal(first, again)
-    assert not torch.allclose(first, other)
-    assert first.norm() == pytest.approx(float(other.norm()))
 
 
 def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path) -> None:
@@ -247,42 +196,6 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     (tmp_path / "x").write_text("{")
     with pytest.raises(RecordError, match="not JSON"):
         editor_settings(tmp_path / "x", ["ft"])
-
-
-@pytest.mark.slow(10)
-def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_with_its_own(
-    tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = _settings(tmp_path, {"ft": {"steps": 1, "layers": [1]}})
-    words = [
-        "audit",
-        folder,
-        "--config",
-        "cross_subject",
-        "--editor",
-        "ft",
-        "--control",
-        "identity",
-        "--data",
-        "sample",
-        "--limit",
-        "6",
-        "--device",
-        "cpu",
-    ]
-    assert main([*words, "--quiet", "--editor-config", str(file), "--out", str(tmp_path / "run")]) == 0
-    capsys.readouterr()
-    assert sorted(part.name for part in (tmp_path / "run" / "shards").iterdir() if part.is_dir()) == [
-        "ft",
-        "identity-ft",
-    ]
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["editors"]["identity(ft)"] == {"editor": "ft", "settings": {"steps": 1, "layers": [1]}, "seed": 0}
-    assert manifest["notes"] == []
-    assert manifest["machine"]["noise"]["n"] > 0
-    levels = pd.read_csv(tmp_path / "run" / "report" / "tables" / "levels.csv")
-    beyond = levels[levels["what"] == "beyond"]
-    assert set(zip(beyond["editor"], beyond["control"])) == {("ft", "identity(ft)")}
 
 
 @pytest.mark.usefixtures("no_weights")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, get_args
 
 import pytest
@@ -104,17 +103,6 @@ def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_ans
         ("male", True, "P21"),
         ("female", False, "P21"),
     ]
-
-
-@pytest.mark.parametrize("value", [math.nan, -1.0])
-def test_a_failed_score_is_empty_and_says_why(value: float) -> None:
-    asked = next(questions(CASE))
-    row = score_table("ft", [ScoredQuestion(CASE, asked, "pre", ClozeScore(value, 0, False, "too long"))]).to_pylist()[
-        0
-    ]
-    assert row["logprob"] is None
-    assert row["status"] == "too long"
-    assert score_table("ft", []).schema == SCORES
 
 
 KNOWEDIT = {

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.base.files import create_text
 from seesaw_cf.errors import RunFolderError, StorageError
 from seesaw_cf.run.manifest import check_folder, claim_folder
 from seesaw_cf.run.questions import questions
@@ -59,17 +58,6 @@ def test_another_job_that_races_for_the_folder_is_refused(tmp_path: Path) -> Non
     assert "belongs to another run" in found[1]
 
 
-def test_a_file_system_without_hard_links_takes_the_last_whole_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_links(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", no_links)
-    assert create_text(tmp_path / "a" / "b.json", "{}")
-    assert [file.read_text() for file in (tmp_path / "a").iterdir()] == ["{}"]
-
-
 def test_places_that_can_be_no_run_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunFolderError, match="file is a file, expected a folder"):
@@ -96,31 +84,8 @@ def test_scores_cached_by_two_at_once_are_the_same(tmp_path: Path, monkeypatch: 
 @pytest.mark.slow(60)
 @pytest.mark.exhaustive
 def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> None:
-    options = [
-        "--data",
-        "sample",
-        "--editor",
-        "ft",
-        "--limit",
-        "2",
-        "--threads",
-        "1",
-        "--control",
-        "none",
-        "--keep-deltas",
-        "--quiet",
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "seesaw_cf",
-        "audit",
-        "seesaw-tiny",
-        "--config",
-        "cross_subject",
-        *options,
-        "--out",
-    ]
+    options = "--data sample --config cross_subject --editor ft --limit 2 --threads 1 --control none --keep-deltas"
+    command = [sys.executable, "-m", "seesaw_cf", "audit", "seesaw-tiny", *options.split(), "--quiet", "--out"]
 
     def start(out: str, cache: str) -> subprocess.Popen[str]:
         env = {**os.environ, "SEESAW_CF_CACHE": str(tmp_path / cache)}

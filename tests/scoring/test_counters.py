@@ -5,18 +5,15 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
-from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer, trie_scorer
-from seesaw_cf.scoring.forward import logit_bytes
+from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer
 from tests.contract.test_editor_contract import LIGHT, SETTINGS
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
@@ -99,24 +96,6 @@ def test_a_pass_is_read_after_the_next_one_was_begun(edits: int) -> None:
     assert len(passes) > 2
     begun = [bisect(passes, read) for read in reads]  # before each read; two reads are one pass's
     assert all(n > min(1 + k // 2, len(passes) - 1) for k, n in enumerate(begun))
-
-
-def test_a_pass_has_as_many_logits_as_the_device_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    gib = 2**30
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=80 * gib))
-    rooms = [trie_scorer._logit_room(torch.device(name)) for name in ("cpu", "cuda")]
-    assert rooms == [gib // 2, 80 * gib // 32]
-
-
-def test_passes_keep_to_the_room_for_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, texts = make("llama"), clozes(12)
-    scorer, forwards = TrieScorer(model, byte_level(bos=True)), []
-    for asks in (10_000, 40):
-        monkeypatch.setattr(trie_scorer, "_logit_room", lambda _, asks=asks: asks * logit_bytes(model))
-        before = scorer.counts.forwards
-        scorer.score(texts)
-        forwards.append(scorer.counts.forwards - before)
-    assert forwards[0] < 3 < forwards[1]
 
 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from seesaw_cf.models import tensors
 from seesaw_cf.scoring.forward import wide_head
 from tests.scoring.models import make
 
@@ -72,13 +71,6 @@ def test_a_device_that_adds_in_float32_takes_the_head_as_it_is_in_one_product(
             found = head(given)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
     assert (gpu.products, gpu.widened) == (1, 0)
-
-
-def test_a_device_without_such_products_widens_the_factors() -> None:
-    half = torch.ones(2, 4, dtype=torch.bfloat16)
-    assert not tensors._has_float32_sums(torch.device("cpu"), torch.bfloat16)
-    assert not tensors.adds_in_float32(half)
-    assert tensors.wide_product(half, half.T).dtype == torch.float32
 
 
 @pytest.mark.parametrize(("dtype", "exchanged"), [(torch.bfloat16, True), (torch.float32, False)])

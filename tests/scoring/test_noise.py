@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.run.questions import sample_clozes
-from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
+from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze, ClozeScore
 from tests.runner import small
@@ -65,19 +65,6 @@ def test_a_scorer_without_batches_has_no_noise(tokenizer: PreTrainedTokenizerBas
     assert (noise.rms, noise.max, noise.flips, noise.n) == (0.0, 0.0, 0, len(clozes(3)))
 
 
-def test_small_passes_are_compared_within_the_scorers_own_limit(tokenizer: PreTrainedTokenizerBase) -> None:
-    """A budget holds while noise is measured, too."""
-    scorer = TrieScorer(make("llama"), tokenizer, max_tokens=32)
-    shapes = measure_noise(scorer, clozes(2)).shapes
-    assert [name for name in shapes if name.startswith("tries")] == ["tries, 32 tokens"]
-
-
-def test_nothing_to_measure(tokenizer: PreTrainedTokenizerBase) -> None:
-    noise = measure_noise(TrieScorer(make("llama"), tokenizer), [Cloze("Ada was", " ")])
-    assert noise.n == 0
-    assert math.isnan(noise.rms)
-
-
 def test_clozes_are_drawn_without_replacement_by_seed() -> None:
     everything = sample_clozes(small.cases(), 10_000)
     assert len(set(everything)) == len(everything) > 20
@@ -111,21 +98,3 @@ def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: Pr
             seen.append(wide(given) - given @ weight.T)
     assert float((written - true).norm() / true.norm()) > 0.2
     assert float((seen[0] - true).norm() / true.norm()) < 1e-3
-
-
-def test_low_precision_models_are_scored_with_the_term_apart(tokenizer: PreTrainedTokenizerBase) -> None:
-    from seesaw_cf.models.weights import parameter_hashes
-    from seesaw_cf.scoring import score_each
-
-    model = make("llama", dtype=torch.bfloat16)
-    name = "model.layers.1.mlp.down_proj.weight"
-    delta = WeightDelta({name: LowRank(torch.randn(32, 1), 0.1 * torch.randn(1, 48))})
-    scorer = TrieScorer(model, tokenizer)
-    hashes = parameter_hashes(model)
-    scores = score_each(scorer, model, [(delta, clozes(2))])
-    assert parameter_hashes(model) == hashes
-    assert scores == EditedScorer(scorer, "together").score([(delta, clozes(2))])
-    with applied(model, delta):
-        rounded = HFScorer(model, tokenizer).score(clozes(2))
-    gaps = [abs(a.logprob - b.logprob) for a, b in zip(scores[0], rounded)]
-    assert 0 < sum(gaps) / len(gaps) < 0.2

@@ -16,11 +16,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import flash_attention_mask
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.layout import unique_nodes
-from seesaw_cf.scoring.support import Support
 from seesaw_cf.types import Cloze
 from tests.fakes import every_kind
 from tests.scoring.models import CONFIGS, make
@@ -39,21 +37,6 @@ def test_equal_to_separate_sequences_on_every_architecture(kind: str, tokenizer:
     scorer = TrieScorer(model, tokenizer, max_tokens=300)
     assert scorer.support.layout == CONFIGS[kind][1]
     assert worst(scorer.score(clozes()), HFScorer(model, tokenizer).score(clozes())) < 1e-4
-
-
-def test_every_architecture_of_the_editors_is_covered() -> None:
-    assert ARCHITECTURES.keys() <= CONFIGS.keys()
-
-
-@pytest.mark.parametrize(
-    "kind", every_kind(["gpt2", "gpt_neox", "llama", "mistral", "gemma3_text", "gemma3", "opt", "phi3", "falcon"])
-)
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_eager_and_sdpa_attention(kind: str, attention: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make(kind, attention=attention)
-    scorer = TrieScorer(model, tokenizer)
-    assert scorer.support.layout == ("padded" if attention == "eager" else CONFIGS[kind][1])
-    assert worst(scorer.score(clozes(3)), HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gptj"])
@@ -118,34 +101,6 @@ def test_one_more_candidate_costs_its_unseen_tokens_only(tokenizer: PreTrainedTo
     before, after = (encode_many(tokenizer, work).asked for work in (few, more))
     assert fed(more) - fed(few) == unique_nodes(after) - unique_nodes(before)
     assert fed(few + few) == fed(few)
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "llama", "gptj"])
-def test_long_contexts_and_short_ones_in_one_pass(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    """As with demonstrations before a prompt: the path above a window is longer than the usual window."""
-    work = [*candidates(20, "Ada Lovelace was born in London. " * 9 + "She was"), *clozes(3)]
-    assert 64 < max(len(item.ids) for item in encode_many(tokenizer, work).asked) <= 128
-    model = make(kind)
-    assert worst(TrieScorer(model, tokenizer).score(work), HFScorer(model, tokenizer).score(work)) < 1e-4
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_candidates(count: int, tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("gpt2")
-    scores = TrieScorer(model, tokenizer).score(candidates(count))
-    assert len(scores) == count
-    assert worst(scores, HFScorer(model, tokenizer).score(candidates(count))) < 1e-4
-
-
-@pytest.mark.slow(15)
-def test_fifty_thousand_candidates(tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("gpt2", n_layer=1, n_embd=8)
-    work = candidates(50_000)
-    scorer = TrieScorer(model, tokenizer)
-    scores = scorer.score(work)
-    assert scorer.counts.tokens <= 1.05 * unique_nodes(encode_many(tokenizer, work).asked)
-    some = random.Random(0).sample(range(50_000), 500)
-    assert worst([scores[i] for i in some], HFScorer(model, tokenizer).score([work[i] for i in some])) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["llama", "gptj"])
@@ -236,45 +191,12 @@ def test_a_model_that_ignores_the_mask_is_found_out(
     assert worst(scorer.score(clozes(2)), HFScorer(model, tokenizer).score(clozes(2))) == 0.0
 
 
-def test_a_model_that_raises_on_the_mask_is_found_out(
-    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = make("llama")
-    inner = model.model.forward
-
-    def strict(*args: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
-        if attention_mask is not None and attention_mask.ndim != 2:
-            raise TypeError("only two-dimensional masks")
-        return inner(*args, attention_mask=attention_mask, **kwargs)
-
-    monkeypatch.setattr(model.model, "forward", strict)
-    support = TrieScorer(model, tokenizer).support
-    assert support == Support(
-        "plain", "packed: TypeError: only two-dimensional masks; padded: TypeError: only two-dimensional masks"
-    )
-
-
 def test_the_model_is_left_as_it_was(tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("gpt2")
     before = {name: dict(part.__dict__) for name, part in model.named_modules()}
     TrieScorer(model, tokenizer).score(clozes(2))
     assert {name: dict(part.__dict__) for name, part in model.named_modules()} == before
     assert not any(part._forward_pre_hooks or part._forward_hooks for part in model.modules())
-
-
-def test_double_precision_is_kept(tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("gpt2", dtype=torch.float64)
-    scores = TrieScorer(model, tokenizer).score(clozes(2))
-    assert worst(scores, HFScorer(model, tokenizer).score(clozes(2))) < 1e-11
-
-
-def test_nan_is_reported(tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("llama")
-    scorer = TrieScorer(model, tokenizer)
-    assert scorer.support.layout == "packed"
-    with torch.no_grad():
-        model.model.norm.weight.fill_(math.nan)
-    assert {score.status for score in scorer.score(clozes(1))} == {"log-probability is nan"}
 
 
 def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -324,14 +246,6 @@ def test_attention_that_makes_its_own_masks_is_replaced_where_the_trial_agrees(
         assert scorer.support.layout == "packed"
         assert scorer.score(asked) == expected
     assert model.config._attn_implementation == "flex_of_a_test"
-
-
-def test_an_editor_packs_no_rows_for_attention_that_makes_its_own_masks() -> None:
-    parts = model_parts(make("llama"))
-    assert parts.can_pack(9)
-    for name in ("flash_attention_2", "flex_attention", "paged|sdpa", "kernels-community/vllm-flash-attn3"):
-        parts.model.config._attn_implementation = name
-        assert not parts.can_pack(9)
 
 
 @pytest.mark.slow(120)

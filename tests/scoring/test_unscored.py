@@ -40,16 +40,6 @@ def test_an_answer_that_the_tokenizer_does_not_know_is_not_scored(kind: type[HFS
         assert "Use another answer" in score.status
 
 
-@pytest.mark.parametrize("kind", _SCORERS)
-def test_a_token_beyond_the_embedding_is_not_scored(kind: type[HFScorer] | type[TrieScorer]) -> None:
-    tokenizer = byte_level(bos=False)
-    model = make("llama", vocab_size=len(tokenizer))
-    tokenizer.add_tokens(["Atlantis"])
-    scores = kind(model, tokenizer).score([Cloze("Ada was born in", "London"), Cloze("Born in Atlantis to", "Ada")])
-    assert scores[0].status == "ok"
-    assert f"token 'Atlantis' has id {len(tokenizer) - 1}, but the model has embeddings for" in scores[1].status
-
-
 def test_two_answers_with_the_same_tokens_are_marked_and_others_are_not() -> None:
     tokenizer = by_words()
     request = EditRequest("{} was born in", "Ada", "P19", Entity(None, "Malmö"), Entity(None, "malmo"))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.errors import RunFolderError, UnknownNameError
-from seesaw_cf.run.jobs import Workers
+from seesaw_cf.errors import RunFolderError
 from tests.scoring.shared_run import make, same_tables
 
 
@@ -34,14 +33,3 @@ def test_shards_of_another_run_are_found_out(alone: Path, tmp_path: Path) -> Non
     (tmp_path / "run" / shard).unlink()
     make(tmp_path / "run").complete()
     same_tables(alone, tmp_path / "run")
-
-
-def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
-    make(tmp_path / "run").complete()
-    with pytest.raises(RunFolderError, match=r"(?s)belongs to another run:.*seed.*the folder has 0, this run 1"):
-        make(tmp_path / "run", seed=1).complete()
-
-
-def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown engine 'rai'. Did you mean 'ray'"):
-        Workers(engine="rai")
