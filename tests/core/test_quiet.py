@@ -61,21 +61,8 @@ def test_a_log_file_has_whole_lines_and_few(
 
 @pytest.mark.slow(20)
 def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
-    words = [
-        "audit",
-        "seesaw-tiny",
-        "--editor",
-        "ft",
-        "--limit",
-        "1",
-        "--control",
-        "none",
-        "--device",
-        "cpu",
-        "--quiet",
-        "--out",
-    ]
-    words.append(str(tmp_path / "run"))
+    words = ["audit", "seesaw-tiny", "--editor", "ft", "--limit", "1", "--control", "none", "--device", "cpu"]
+    words += ["--quiet", "--out", str(tmp_path / "run")]
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
