@@ -84,11 +84,18 @@ def to_peft(
     if delta.context or not delta.updates:
         kind = "is a text put before prompts" if delta.context else "changes nothing"
         raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --form delta).")
-    updates = {_module_name(name): _low_rank(name, update) for name, update in delta.updates.items()}
+    if biases := [name for name in delta.updates if not name.endswith(".weight")]:
+        raise EditError(f"the delta changes {biases[0]!r}, no weight matrix: LoRA has no place for it. {_REMEDY}")
+    updates = {name.removesuffix(".weight"): _low_rank(name, update) for name, update in delta.updates.items()}
     conv1d = {name: isinstance(_module(model, name, update), Conv1D) for name, update in updates.items()}
     if len(set(conv1d.values())) > 1:
         raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
-    one_rank = _one_rank(updates, rank)
+    needed = max(update.left.shape[1] for update in updates.values())
+    if rank is not None and rank < needed:
+        raise EditError(
+            f"rank: got {rank}, but an update of this delta has rank {needed}. Give at least {needed}, or leave it out."
+        )
+    one_rank = rank or needed
     config = LoraConfig(
         task_type="CAUSAL_LM",
         base_model_name_or_path=base_model or str(model.config._name_or_path or ""),
@@ -106,15 +113,6 @@ def to_peft(
         dump_json(temporary / _FACTS, facts, ensure_ascii=False)
 
 
-def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:
-    needed = max(update.left.shape[1] for update in updates.values())
-    if rank is not None and rank < needed:
-        raise EditError(
-            f"rank: got {rank}, but an update of this delta has rank {needed}. Give at least {needed}, or leave it out."
-        )
-    return rank or needed
-
-
 def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool], rank: int) -> dict[str, Tensor]:
     """Return the updates as LoRA factors in float32, filled up with zeros to one rank.
 
@@ -127,14 +125,6 @@ def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool], rank: i
         for letter, factor in (("A", pad(a, (0, 0, 0, missing))), ("B", pad(b, (0, missing)))):
             tensors[f"{_PREFIX}{name}.lora_{letter}.weight"] = factor.detach().float().cpu().contiguous().clone()
     return tensors
-
-
-def _module_name(name: str) -> str:
-    if not name.endswith(".weight"):
-        raise EditError(
-            f"the delta changes {name!r}, which is not a weight matrix; LoRA has no place for it. {_REMEDY}"
-        )
-    return name.removesuffix(".weight")
 
 
 def _low_rank(name: str, update: LowRank | Tensor) -> LowRank:

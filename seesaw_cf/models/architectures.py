@@ -228,8 +228,8 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
     row = row or ARCHITECTURES.get(kind)
     if row is None:
         raise UnsupportedModelError(
-            f"no architecture row for model type {kind!r} ({name}); known: {', '.join(sorted(ARCHITECTURES))}. Its "
-            f"modules are:\n  {_outline(model)}\nPass a row in the editor's config, e.g. architecture={_EXAMPLE}."
+            f"no architecture row for model type {kind!r} ({name}); known: {', '.join(sorted(ARCHITECTURES))}. Pass a "
+            "row in the editor's config, such as architecture=" + repr(_LLAMA) + "."
         )
     parts = ModelParts(model, row)
     try:
@@ -237,8 +237,8 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
         _ = [parts.norm, *map(model.get_submodule, (row.head, *(f"{row.blocks}.0.{path}" for path in row.mlp_in)))]
     except AttributeError as error:
         raise UnsupportedModelError(
-            f"the architecture row for {kind!r} does not fit {name}: {error}. Row: {row}. The model's modules are:\n  "
-            f"{_outline(model)}\nPass a corrected row as architecture=... in the config."
+            f"the architecture row for {kind!r} does not fit {name}: {error}. Row: {row}. Pass a corrected row as "
+            "architecture=... in the config."
         ) from error
     if conv1d != (row.orientation == "conv1d"):
         raise UnsupportedModelError(
@@ -279,19 +279,6 @@ def _check_plain(model: PreTrainedModel) -> None:
     for problem, present in problems.items():
         if present:
             raise UnsupportedModelError(f"{type(model).__name__} {problem}. Edits need plain weights in memory.")
-
-
-def _outline(model: nn.Module) -> str:
-    """Return the names of at most 40 modules, one per line; of the members of a list only the first."""
-    names = [name for name, _ in model.named_modules() if name]
-    first = [name for name in names if all(part == "0" for part in name.split(".") if part.isdigit())]
-    return "\n  ".join(first[:40])
-
-
-_EXAMPLE = (
-    'Architecture(blocks="model.layers", mlp_in=("mlp.gate_proj", "mlp.up_proj"), mlp_out="mlp.down_proj", '
-    'norm="model.norm", head="lm_head", orientation="linear")'
-)
 
 
 # Where a model's transformer blocks are, found in the model itself: no table is needed to look at or skip a block.

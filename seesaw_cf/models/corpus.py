@@ -91,8 +91,7 @@ class Corpus(Sequence[str]):
     def sha256(self) -> str:
         """SHA-256 (hex) over the texts in their order."""
         digest = hashlib.sha256()
-        for text in self._texts:
-            raw = text.encode()
+        for raw in map(str.encode, self._texts):
             digest.update(b"%d:" % len(raw) + raw)
         return digest.hexdigest()
 

@@ -122,7 +122,7 @@ def make_run(
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
         asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
-        noise = measure_noise(scorer, asked, job.seed, quick=True).record()
+        noise = measure_noise(scorer, asked, job.seed).record()
     configs: JsonObject = {
         name: asdict(editor.config) | code_facts(name) | (object_facts(editor) if name in objects else {})
         for name, editor in editors.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -58,13 +58,9 @@ class PromptDesign:
     people_per_edit: Number = "all"
 
     def __post_init__(self) -> None:
-        for name in ("prompts_per_person", "people_per_edit"):
-            value = getattr(self, name)
+        for name, value in asdict(self).items():
             if value != "all" and not (type(value) is int and 1 <= value <= LARGEST):
-                raise RecordError(
-                    f"job: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'. Leave it out "
-                    "for that of the design."
-                )
+                raise RecordError(f"job: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'.")
 
 
 # The default, and the published design: every template, up to 100 holders of each gender (SEESAW-CF, Appendix B).
@@ -240,10 +236,10 @@ class Job:
         """Where each model of `changed` is, by its name."""
         places: dict[str, str] = {}
         for name, where in map(partial(_place, "--changed"), self.changed):
-            owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
-            reserved = name in EDITORS or name in self.names or name == "unedited" or name.split("-")[0] in CONTROLS
-            if why := "used twice" if name in places else owner if reserved else "":
-                raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
+            if {name, name.split("-")[0]} & {*EDITORS, *self.names, *CONTROLS, "unedited", *places}:
+                raise UnknownNameError(
+                    f"--changed: the name {name!r} is that of another model, an editor or a control. Choose another."
+                )
             places[name] = where
         return places
 
@@ -252,9 +248,8 @@ class Job:
         """Where the models of `control_models` are, by the name of the changed model."""
         changed, nulls = self.changed_places, dict[str, list[str]]()
         for name, where in map(partial(_place, "--control-model"), self.control_models):
-            nulls.setdefault(one_of("model of --changed, for --control-model NAME=WHERE,", name, changed), []).append(
-                where
-            )
+            one_of("model of --changed, for --control-model NAME=WHERE,", name, changed)
+            nulls.setdefault(name, []).append(where)
         return nulls
 
     @property

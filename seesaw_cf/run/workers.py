@@ -43,9 +43,8 @@ class _Worker:
 
     def plan(self) -> tuple[list[int], list[str]]:
         """Return the numbers of the open blocks, and the notes of the run."""
-        run = self.run
-        still_open = [number for number, block in enumerate(run.blocks) if run.is_open(block)]
-        return still_open, [*run.manifest.notes, *run.notes]
+        still_open = [number for number, block in enumerate(self.run.blocks) if self.run.is_open(block)]
+        return still_open, [*self.run.manifest.notes, *self.run.notes]
 
     def do(self, number: int | None) -> None:
         """Do one block; None: get ready."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -17,8 +17,6 @@ from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.scoring.edited_scorer import EditedScorer
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
-
-_EDITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,8 @@ class Noise:
         return {**values, "shapes": list(self.shapes)}
 
 
-def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, quick: bool = False) -> Noise:
-    """Score the same clozes in several batch shapes, none of them larger than the scorer's own, and compare.
+def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0) -> Noise:
+    """Score the same clozes in the ways in which a run asks them, and compare: together, in halves, beside edits.
 
     Args:
         scorer: The scorer to measure. A `TrieScorer` is also compared with one sequence at a time, its fallback,
@@ -59,24 +57,20 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
             has no batches, and no noise.
         clozes: What to score; unscorable ones are left out.
         seed: Draws the halves that are scored apart.
-        quick: Compare what a run itself does (all together, in halves, one sequence each, with other edits), not
-            every size of batch.
 
     Returns:
         The spread; `n` may be 0, then the numbers are NaN.
     """
     work = sorted(set(clozes))
     chosen = np.random.default_rng(seed).random(len(work)) < 0.5
-    shapes = _shapes(scorer)
-    if quick:
-        shapes = dict([*list(shapes.items())[-1:], ("as it is", scorer)])
-    edits = 2 if quick else _EDITS
-    runs = {name: shape.score(work) for name, shape in shapes.items()}
+    runs = {"as it is": scorer.score(work)}
     halves = {side: scorer.score([cloze for cloze, own in zip(work, chosen) if own == side]) for side in (True, False)}
     parts = {side: iter(scores) for side, scores in halves.items()}
     runs["in two halves"] = [next(parts[bool(side)]) for side in chosen]
-    if isinstance(scorer, TrieScorer) and (nothing := _nothing(scorer.model)) is not None:
-        runs[f"one of {edits} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * edits)[0]
+    if isinstance(scorer, TrieScorer):
+        runs["one sequence each"] = HFScorer(scorer.model, scorer.tokenizer, 2 * scorer.tokens_per_pass).score(work)
+        if (nothing := _nothing(scorer.model)) is not None:
+            runs["one of 2 edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * 2)[0]
     logprobs = np.array([[score.logprob for score in scores] for scores in runs.values()]).reshape(len(runs), -1)
     good = np.isfinite(logprobs).all(0)
     greedy = np.array([[score.greedy for score in scores] for scores in runs.values()]).reshape(len(runs), -1)
@@ -95,22 +89,6 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
         float(spread.max()),
         int((greedy[:, good].min(0) != greedy[:, good].max(0)).sum()),
     )
-
-
-def _shapes(scorer: Scorer) -> dict[str, Scorer]:
-    """Return the scorer, and copies that feed less at a time."""
-    if isinstance(scorer, TrieScorer):
-        limit = scorer.tokens_per_pass
-        tries = {f"tries, {size} tokens": replace(scorer, max_tokens=size) for size in _sizes(limit)}
-        return tries | _shapes(HFScorer(scorer.model, scorer.tokenizer, 2 * limit))
-    if isinstance(scorer, HFScorer):
-        sizes = _sizes(scorer.max_tokens) | {1}
-        return {f"one sequence each, {size} tokens": replace(scorer, max_tokens=size) for size in sorted(sizes)}
-    return {"as it is": scorer}
-
-
-def _sizes(limit: int) -> set[int]:
-    return {min(size, limit) for size in (64, 256)} | {limit}
 
 
 def _nothing(model: PreTrainedModel) -> WeightDelta | None:

@@ -38,8 +38,7 @@ def test_spread_over_batch_shapes(tokenizer: PreTrainedTokenizerBase, dtype: tor
     size = max(abs(score.logprob) for score in scorer.score(clozes(3)))
     assert 0 <= noise.rms <= noise.max < 2 * math.sqrt(50) * torch.finfo(dtype).eps * size
     assert noise.n == len(clozes(3))
-    assert (noise.n, len(noise.shapes)) == (84, 9)
-    assert {"in two halves", "one of 4 edits", "tries, 64 tokens", "one sequence each, 1 tokens"} <= {*noise.shapes}
+    assert noise.shapes == ("as it is", "in two halves", "one sequence each", "one of 2 edits")
     assert json.loads(json.dumps(noise.record()))["rms"] == noise.rms
 
 
