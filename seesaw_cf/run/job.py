@@ -117,7 +117,7 @@ def make_run(
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
     editors = make_editors(names, model, overrides, corpus, records.spare(), records.cases, objects)
-    check_editors(editors, corpus is not None)
+    check_editors(editors, model, corpus is not None)
     external, edited = read_external(changed, model, tokenizer, job, overrides)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it

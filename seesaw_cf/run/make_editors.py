@@ -16,9 +16,11 @@ from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
+from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import (
     AvoidsCases,
     Editor,
+    HasLayers,
     LearnsFromCases,
     Overrides,
     ReadsTexts,
@@ -173,15 +175,17 @@ def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTr
     return {"moments": facts} if facts else {}
 
 
-def check_editors(editors: Mapping[str, Editor], texts: bool) -> None:
+def check_editors(editors: Mapping[str, Editor], model: PreTrainedModel, texts: bool) -> None:
     """Refuse editors that cannot do what a run asks.
 
     Args:
         editors: Name -> editor, not fitted.
+        model: Its layers.
         texts: There are texts that editors can learn from.
 
     Raises:
         EditError: An editor needs texts and there are none, or a control cannot be made.
+        UnsupportedModelError: No row for the architecture, or a missing layer.
     """
     if ("random", "ike") in map(split_control, editors):
         raise EditError(
@@ -189,6 +193,9 @@ def check_editors(editors: Mapping[str, Editor], texts: bool) -> None:
             "match. Use the controls identity or unrelated for ike."
         )
     check_texts(editors, texts)
+    for editor in editors.values():
+        if isinstance(config := editor.config, HasLayers):
+            model_parts(model, config.architecture).check_layers(config.layers, type(config).__name__)
 
 
 def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
