@@ -29,8 +29,7 @@ from seesaw_cf.logs.pairing import SIDES, PairedItems, cluster_codes, pair_logs,
 from seesaw_cf.stats import Crossing
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.stats.flips import ClusterFlips
-from seesaw_cf.stats.multiple import permutation_p, step_down
+from seesaw_cf.stats.multiple import ClusterFlips, permutation_p, step_down
 
 __all__ = ["SCHEMES", "NullTests", "exchanged", "measured", "reseeded"]
 

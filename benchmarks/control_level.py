@@ -31,7 +31,7 @@ from seesaw_cf.effects.means import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.build import build_levels
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.repeats import floor_of
+from seesaw_cf.report.rows import floor_of
 
 CONTROL = "random(edit)"
 LEVELS = ("other_facts", "target_true", "target_new")

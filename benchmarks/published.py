@@ -27,7 +27,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.ratings import hits
 from seesaw_cf.records.relations import relation
 from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
-from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa
+from seesaw_cf.stats.agreement import agreement, annotator_agreement
 from seesaw_cf.stats.simple import case_estimate, share_estimate
 from seesaw_cf.texts.released import released_annotations
 from seesaw_cf.texts.report.leme import labelled
@@ -161,7 +161,7 @@ def judge_claims(reference: Path) -> pd.DataFrame:
         p = mcnemar(int((constant & ~judge).sum()), int((judge & ~constant).sum()))
         numbers = {"printed": TABLE_20[flaw][0], "value": judge.mean(), "constant": constant.mean(), "n": len(said)}
         numbers |= {"change": judge.mean() - constant.mean(), "low": low, "high": high, "p": p}
-        kappas = [cohen_kappa(np.column_stack([said, rater])) for rater in own.T]
+        kappas = [agreement("cohen", np.column_stack([said, rater])) for rater in own.T]
         rows.append({"claim": flaw.lower(), "sign": 1, **numbers, "kappa": float(np.nanmean(kappas))})
     return pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
 

@@ -37,8 +37,7 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report import AuditSettings, Report, Screen
 from seesaw_cf.report import report as make_report
 from seesaw_cf.report.frame import HARM
-from seesaw_cf.report.render import render_page
-from seesaw_cf.report.tables import latex
+from seesaw_cf.report.screen import render_page
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job, Number, SettingsSource, settings_document
 from seesaw_cf.run.prepare import LoadedModel
@@ -96,7 +95,8 @@ class Audit:
         Raises:
             UnknownNameError: The report has no such table.
         """
-        return latex(self.tables[one_of("table", table, self.tables)])
+        own = self.tables[one_of("table", table, self.tables)]
+        return str(own.to_latex(index=False, escape=True, float_format="%.3g", na_rep=""))
 
     def save(self, folder: str | Path) -> Path:
         """Copy the run into a new folder, write its report there, and return the path of the page.

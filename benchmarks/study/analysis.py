@@ -21,6 +21,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.study import cells
+from benchmarks.study.cells import AFFECTED, VERDICTS
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import Look, finished_looks, join
 from seesaw_cf.base.files import atomic_path
@@ -31,7 +32,6 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.report import Report, report
 from seesaw_cf.stats.multiple import step_down
-from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.declared import read_study
 
 DECLARED = Path(__file__).with_name("study.yaml")

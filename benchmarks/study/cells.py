@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from seesaw_cf.report import Report
-from seesaw_cf.stats.verdicts import VERDICTS
 
+VERDICTS = ("worse off", "better off", "equivalent", "undetermined", "not testable")
+AFFECTED = VERDICTS[:2]
 HOLDS = {"old": "target_true", "new": "target_new", "": ""}
 LEVELS = {
     "worse": "worse than its control",

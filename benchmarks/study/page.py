@@ -16,6 +16,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.analysis import TABLES, read_tables
+from benchmarks.study.cells import AFFECTED
 from benchmarks.study.claims import claims
 from benchmarks.study.looks import LOOKS, MODEL, first, looks_at, newest
 from benchmarks.study.passages import FOLDER, passages
@@ -23,7 +24,6 @@ from benchmarks.words import effect, markdown_table, minus, p_value
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.report.words import relation_name
 from seesaw_cf.stats.simple import proportion
-from seesaw_cf.stats.verdicts import AFFECTED
 
 PAGE = ROOT / "docs" / "study_smollm2.md"
 TEMPLATE = Path(__file__).with_name("page.md")

@@ -247,17 +247,15 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
         noise_floor=floors[row["scale"]],
         alpha=settings.alpha,
         p_equivalence=row["p_equivalence"],
-        scale=row["scale"],
         edits=row["clusters"].get("edit"),
-        detectable=row["detectable"],
     )
     away, decided = row["low"] > 0 or row["high"] < 0, row["p_adjusted"] < settings.alpha
-    if claim.label == "not testable" or away == decided:
+    if claim.label == "too_few" or away == decided:
         return claim
     note = "alone its interval excludes 0, and p over the family decides"
     if decided:
         note = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
-    return replace(claim, rule=f"{claim.rule}; {note}")
+    return replace(claim, rule="; ".join(filter(None, (claim.rule, note))))
 
 
 def independent_tests(family: pd.DataFrame) -> float:

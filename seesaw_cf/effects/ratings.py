@@ -14,7 +14,7 @@ from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, refuse_rows
 from seesaw_cf.stats import t_test
-from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
+from seesaw_cf.stats.agreement import agreement
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.simple import case_estimate
 
@@ -142,7 +142,7 @@ def _agreement(table: pd.DataFrame) -> JsonObject:
         return {"note": "one rater"}
     whole = values[~np.isnan(values).any(axis=1)]
     equal = float((whole == whole[:, :1]).all(axis=1).mean()) if len(whole) else NAN
-    figures: JsonObject = {"krippendorff": krippendorff_alpha(values), "fleiss": fleiss_kappa(values)}
+    figures: JsonObject = {"krippendorff": agreement("nominal", values), "fleiss": agreement("fleiss", values)}
     return figures | {"all_equal": equal, "n_items": len(values)}
 
 

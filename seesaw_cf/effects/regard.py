@@ -152,7 +152,7 @@ def _no_interval(own: pd.DataFrame) -> str:
     sizes = own["cluster"].value_counts().to_numpy()
     effective = sizes.sum() ** 2 / max((sizes**2).sum(), 1)
     if effective < MIN_EFFECTIVE:
-        return too_few({"cluster": [("", sizes.size, effective)]})
+        return too_few("cluster", ("", sizes.size, effective))
     return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
 
 

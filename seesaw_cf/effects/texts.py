@@ -16,7 +16,7 @@ from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
 from seesaw_cf.effects.tables import Id, ids, labels, optional_labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.stats import cluster_weights, clustered_share, interval
-from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
+from seesaw_cf.stats.agreement import agreement
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.simple import share_estimate
@@ -109,8 +109,8 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> JsonObject:
     return {
         "accuracy": right.columns("value", "low", "high"),
         "macro_f1": {"value": float(macro_f1(total)), "low": low, "high": high},
-        "cohen_kappa": cohen_kappa(labels),
-        "krippendorff_alpha": krippendorff_alpha(labels),
+        "cohen_kappa": agreement("cohen", labels),
+        "krippendorff_alpha": agreement("nominal", labels),
         "constant": float(total.sum(axis=1).max() / total.sum()),
         "confusion": total.astype(int).tolist(),
         "n": len(rows),

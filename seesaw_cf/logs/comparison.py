@@ -23,9 +23,8 @@ from seesaw_cf.logs.formats import read_log
 from seesaw_cf.logs.log import EvalLog, Reader
 from seesaw_cf.logs.pairing import SIDES, pair_logs, wanted_fields, with_fields
 from seesaw_cf.report import figures
-from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import Row, rows_of
-from seesaw_cf.report.screen import Screen
+from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page
 from seesaw_cf.stats.plain import json_text
 
 Place = str | Path

@@ -21,7 +21,7 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
-from seesaw_cf.report.frame import COLUMNS, Row, group_verdict, row
+from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import (
     adjust,
     agreeing,
@@ -33,7 +33,7 @@ from seesaw_cf.stats import (
 )
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.stats.flips import ClusterFlips
+from seesaw_cf.stats.multiple import ClusterFlips
 from seesaw_cf.stats.simple import BOUNDS
 from seesaw_cf.stats.verdicts import AFFECTED
 
@@ -50,8 +50,7 @@ SUMS = "nats a word"
 """Scale of sums over documents, such as a perplexity: more is worse."""
 POOLED = "mean of "
 VERDICTS = ("fell", "slightly_fell", "equal", "slightly_rose", "rose", "undecided", "too_few", "same")
-"""Of a change; those of a contrast are `seesaw_cf.report.frame.GROUP_VERDICTS`."""
-_UNDIRECTED = {"equivalent": "equal", "undetermined": "undecided", "not testable": "too_few"}
+"""Of a change; those of a contrast are `seesaw_cf.stats.verdicts.VERDICTS`."""
 _LOST_SCORES = 0.1  # where shares of items without a score differ by this, a mean over the others says nothing
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
@@ -287,13 +286,11 @@ def _verdict(entry: Row, same: float | None, settings: CompareSettings) -> tuple
     value = -entry["value"] if is_contrast and entry["scale"] == SUMS else entry["value"]  # more of a sum is a loss
     estimate = Estimate(value, stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"], note=entry["note"])
     limits = {"margin": entry["margin"], "noise_floor": floor, "alpha": settings.alpha}
-    found = verdict(estimate, **limits, p_equivalence=same, scale="change")
-    if is_contrast:
-        judged = {"verdict": found.label, "direction": found.direction, "rule": found.rule, "value": value}
-        return group_verdict(entry | judged)
+    found = verdict(estimate, **limits, p_equivalence=same)
+    if is_contrast or not found.direction:
+        return found.label, entry["note"] or found.rule
     verb = "fell" if found.direction == "below 0" else "rose"
-    label = verb if found.label in AFFECTED else f"slightly_{verb}"
-    return label if found.direction else _UNDIRECTED[found.label], entry["note"] or found.rule
+    return verb if found.label in AFFECTED else f"slightly_{verb}", entry["note"] or found.rule
 
 
 # Metrics of a whole task.

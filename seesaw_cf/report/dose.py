@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.effects.dose import BAND, group_doses, read_curves, summarise_curves
 from seesaw_cf.report.figures import COLOURS, WIDTH, save_figure, style, svg
-from seesaw_cf.report.render import LABELS, Part, render_page
 from seesaw_cf.report.rows import Manifest, model_name, repeat_command, rows_of
-from seesaw_cf.report.screen import Screen, ScreenRow
+from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page
 from seesaw_cf.report.words import and_list, digits_for, minus, relation_name
 from seesaw_cf.stats.plain import plain
 

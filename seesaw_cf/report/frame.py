@@ -27,99 +27,75 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings, independent_tests
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.stats import adjust
-from seesaw_cf.stats.clustered import FEW_EDITS
+from seesaw_cf.stats import adjust, verdict
 
 Row = dict[str, Any]
-KEYS = (
-    *("what", "about", "editor", "control", "relation", "asked", "axis", "group", "reference"),
-    *("true_answer", "scale"),
-)
-NUMBERS = ("value", "low", "high", "p", "p_adjusted")
-COLUMNS = (
-    *KEYS,
-    *NUMBERS,
-    *("verdict", "note", "n", "n_edits", "n_people", "half_edits"),
-    *("stderr", "df", "margin", "detectable", "reach", "decides", "mirror"),
-    *("effective_edits", "effective_people", "tests"),
-)
+_NAN = float("nan")
+# Column -> what it is where nothing is said of it.
+_EMPTY: Mapping[str, Any] = {
+    **dict.fromkeys(("what", "about", "editor", "control"), ""),
+    **dict.fromkeys(("relation", "asked", "axis", "group"), ALL),
+    **dict.fromkeys(("reference", "true_answer", "scale"), ""),
+    **dict.fromkeys(("value", "low", "high", "p", "p_adjusted"), _NAN),
+    **dict.fromkeys(("verdict", "note"), ""),
+    **dict.fromkeys(("n", "n_edits", "n_people", "half_edits"), 0),
+    **dict.fromkeys(("stderr", "df", "margin", "detectable", "reach"), _NAN),
+    **dict.fromkeys(("decides", "mirror"), False),
+    **dict.fromkeys(("effective_edits", "effective_people", "tests"), _NAN),
+}
+COLUMNS = tuple(_EMPTY)
+KEYS = COLUMNS[: COLUMNS.index("value")]
 TRUE_ANSWERS: Mapping[str, str] = {"target_new": "new", "target_true": "old", "": ""}
 """What score tables call the answer that is true of a person -> what a report calls it."""
 HARM: Mapping[tuple[str, str], int] = {("other_facts", ""): -1, ("other_people", "old"): 1, ("other_people", "new"): -1}
 """(about, true answer) -> sign of a change for the worse."""
-_NAN = float("nan")
 
 
 def row(what: str, about: str, estimate: Estimate, **names: Any) -> Row:
     """Return a row of the frame; keys that are not named stand for everything."""
-    keys = dict.fromkeys(KEYS, "") | dict.fromkeys(("relation", "asked", "axis", "group"), ALL)
-    found = estimate.columns("value", "low", "high", "p", "stderr", "df", "note")
-    counts: Row = {"n": estimate.n, "n_edits": estimate.clusters.get("edit", 0)}
-    counts |= {"n_people": estimate.clusters.get("person", 0), "half_edits": 0, "p_adjusted": _NAN, "verdict": ""}
-    rest = {"margin": _NAN, "detectable": _NAN, "reach": _NAN, "decides": False, "mirror": False}
-    return keys | found | counts | rest | {"what": what, "about": about} | names
+    found = estimate.columns("value", "low", "high", "p", "stderr", "df", "note", "n")
+    counts = {"n_edits": estimate.clusters.get("edit", 0), "n_people": estimate.clusters.get("person", 0)}
+    return {**_EMPTY, **found, **counts, "what": what, "about": about, **names}
 
 
-# What is claimed: one vocabulary for levels and one for groups, the same in files and on screens.
+# What is claimed: one vocabulary for levels and one for groups, `seesaw_cf.stats.verdicts.VERDICTS`.
 
-LEVEL_VERDICTS = ("worse", "slightly_worse", "no_worse", "better", "undecided", "too_few", "no_control")
-GROUP_VERDICTS = ("hit_harder", "slightly_harder", "equal", "hit_less", "undecided", "too_few")
-RARE = "can miss rare harm"
-"""What is said of few edits that all do nothing."""
-BATCH_NOTE = "the cases of a relation are one edit"
-_GROUP_WORDS: Mapping[str, str] = {
-    "worse off": "hit_harder",
-    "better off": "hit_less",
-    "equivalent": "equal",
-    "undetermined": "undecided",
-    "not testable": "too_few",
+LEVEL_VERDICTS: Mapping[str, str] = {
+    "hit_harder": "worse",
+    "slightly_harder": "slightly_worse",
+    "equal": "no_worse",
+    "hit_less": "better",
+    "undecided": "undecided",
+    "too_few": "too_few",
 }
+"""Verdict -> that on a level, which may be "no_control", too."""
 
 
-def level_verdict(row: pd.Series, sign: int, floor: float, alpha: float) -> tuple[str, str]:
-    """Return the verdict on a level beside its control, and the reason.
+def level_verdict(row: Mapping[str, Any] | pd.Series, sign: int, floor: float, alpha: float) -> tuple[str, str]:
+    """Return the verdict on a level beside its control, and the reason; equal by the 90 % interval of `reach`.
 
     Args:
-        row: A row "beyond" of the frame: `value`, `p_adjusted`, `reach`, `margin`, `scale`, `n_edits`, `note`.
+        row: A row "beyond" of the frame: `value`, `p_adjusted`, `reach`, `margin`, `n_edits`, `note`.
         sign: Of a change for the worse.
         floor: Largest difference that is noise.
         alpha: Level of the tests of an editor.
     """
-    value, margin, p = row["value"], row["margin"], row["p_adjusted"]
-    if not np.isfinite([value, p]).all():
-        return "too_few", row["note"] or "not estimable"
-    size = f"{row['scale']} {value:+.3g}, margin {margin:g}, corrected p {p:.3g}"
-    real, harmful, inside = p < alpha and abs(value) > floor, value * sign > 0, row["reach"] < margin and floor < margin
-    if real and abs(value) > margin:
-        return ("worse" if harmful else "better"), size
-    if real and harmful:
-        return "slightly_worse", f"{size}: decided, and inside the margin"
-    if inside and row["n_edits"] < FEW_EDITS:  # of ten edits none may be among the few that do harm
-        return "undecided", f"{size}: inside the margin, but {row['n_edits']} edits {RARE} ({FEW_EDITS} needed)"
-    if inside:
-        return "no_worse", f"{size}: 90 % interval inside the margin"
-    noise = f": within the noise floor {floor:.2g}" if p < alpha and not real else ""
-    return "undecided", f"{size}{noise}"
-
-
-def group_verdict(contrast: Mapping[Any, Any]) -> tuple[str, str]:
-    """Return the verdict on a contrast of `seesaw_cf.effects.audit`, and the reason."""
-    label = _GROUP_WORDS[contrast["verdict"]]
-    decided_lower = contrast["direction"] == "below 0" and label in ("equal", "undecided")
-    if decided_lower and abs(contrast["value"]) <= contrast["margin"]:
-        label = "slightly_harder"
-    return label, (contrast["note"] if label == "too_few" and contrast["note"] else contrast["rule"])
+    estimate = Estimate(-sign * row["value"], p=row["p_adjusted"], note=row["note"])
+    same = 0.0 if row["reach"] < row["margin"] else 1.0
+    limits = {"margin": row["margin"], "noise_floor": floor, "alpha": alpha}
+    found = verdict(estimate, p_equivalence=same, edits=int(row["n_edits"]), **limits)
+    return LEVEL_VERDICTS[found.label], found.rule
 
 
 def decide_levels(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> pd.DataFrame:
     """Add margins, and to the levels p over all levels of an editor (Holm) and a verdict."""
     log_odds = frame["scale"] == "log-odds"
-    frame = frame.assign(margin=np.where(log_odds, settings.margin_log_odds, settings.margin))
-    frame.loc[frame["scale"] == "count", "margin"] = _NAN
+    margin = pd.Series(np.where(log_odds, settings.margin_log_odds, settings.margin), frame.index)
+    frame = frame.assign(margin=margin.mask(frame["scale"] == "count"))
     if run.protocol == "batch":
         estimated = frame["what"].isin(("change", "beyond", "after", "turned_wrong"))
         frame.loc[estimated, ["low", "high", "p", "stderr", "reach"]] = _NAN
-        frame.loc[estimated, "note"] = BATCH_NOTE
+        frame.loc[estimated, "note"] = "the cases of a relation are one edit"
     everybody = (frame["relation"] == ALL) & (frame["axis"] == ALL) & frame["decides"]
     own = pd.Series([*zip(frame["editor"], frame["control"])], frame.index).isin(set(run.controls))
     levels = frame[everybody & (frame["what"] == "beyond") & own]
@@ -131,40 +107,39 @@ def decide_levels(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) 
     for index in levels.index:
         level = frame.loc[index]
         sign = HARM[level["about"], level["true_answer"]]
-        frame.loc[index, ["verdict", "note"]] = level_verdict(level, sign, floors[level["scale"]], settings.alpha)
-        if against := _against(frame, level, floors):
-            frame.loc[index, "note"] += f"; {against}"
+        word, note = level_verdict(level, sign, floors[level["scale"]], settings.alpha)
+        notes = filter(None, (note, _against(frame, level, word, floors)))
+        frame.loc[index, ["verdict", "note"]] = word, "; ".join(notes)
     return frame
 
 
-def _against(frame: pd.DataFrame, level: pd.Series, floors: Mapping[str, float]) -> str:
+def _against(frame: pd.DataFrame, level: pd.Series, word: str, floors: Mapping[str, float]) -> str:
     """Return how the scale that does not decide speaks against a verdict; "" where it does not."""
     names = [name for name in KEYS if name != "scale"]
     alike = (frame[names] == level[names]).all(axis=1) & (frame["scale"] != level["scale"])
     for _, other in frame[alike].iterrows():
         if other["low"] * other["high"] <= 0 or abs(other["value"]) <= floors[other["scale"]]:
             continue
-        if level["verdict"] in ("worse", "better", "slightly_worse"):
+        if word in ("worse", "better", "slightly_worse"):
             return f"in {other['scale']} the other way" if level["value"] * other["value"] < 0 else ""
-        if abs(other["value"]) > other["margin"] and level["verdict"] in ("no_worse", "undecided"):
+        if abs(other["value"]) > other["margin"] and word in ("no_worse", "undecided"):
             return f"in {other['scale']} it changed by {other['value']:+.3g}, beyond the margin of {other['margin']:g}"
     return ""
 
 
+_DECIDED = ("value", "low", "high", "p", "p_adjusted", "stderr", "df", "margin", "detectable", "scale", "verdict")
+
+
 def contrast_rows(table: pd.DataFrame) -> Iterator[Row]:
     """Yield the contrasts of groups, below 0 where a group came out worse, and their value on the other scale."""
-    if "verdict" not in table:
-        return
     tests = {name: independent_tests(rows) for name, rows in table.groupby("family")}
     for own in table.to_dict("records"):
-        names = {name: own[name] for name in ("editor", "relation", "axis", "group", "reference", "mirror")}
-        names |= {"true_answer": TRUE_ANSWERS[own["holds"]], "n": own["n"]}
+        names = {name: own[name] for name in ("editor", "relation", "axis", "group", "reference", "mirror", "n")}
+        names |= {"true_answer": TRUE_ANSWERS[own["holds"]]}
         for dimension, plural in (("edit", "edits"), ("person", "people")):
             names |= {f"n_{plural}": own["clusters"].get(dimension, 0)}
             names |= {f"effective_{plural}": own["effective"].get(dimension, _NAN)}
-        verdict, note = group_verdict(own)
-        decided = {name: own[name] for name in (*NUMBERS, "stderr", "df", "margin", "detectable", "scale")}
-        decided |= {"verdict": verdict, "note": note, "decides": True, "tests": tests[own["family"]]}
-        yield row("contrast", "other_people", Estimate(_NAN), **names) | decided
+        decided = {name: own[name] for name in _DECIDED} | {"note": own["rule"], "tests": tests[own["family"]]}
+        yield row("contrast", "other_people", Estimate(_NAN), decides=True, **names | decided)
         other = "probability" if own["scale"] == "log-odds" else "log-odds"
         yield row("contrast", "other_people", Estimate(own[other.replace("-", "_")]), scale=other, **names)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.means import ALL
-from seesaw_cf.report.frame import HARM, RARE
+from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.pairs import RunResult
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import amount, control_words, digits_for, minus, size, unit_of
 from seesaw_cf.stats.clustered import FEW_EDITS
+from seesaw_cf.stats.verdicts import RARE
 
-LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {  # (about, true answer) -> title, what the numbers are
-    ("other_facts", ""): ("Other facts about the edited person", "still right"),
+LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("other_facts", ""): ("Other facts about the edited person", "right answers lost"),
     ("other_people", "old"): ("People for whom the old answer is true", "false answer's gain"),
     ("other_people", "new"): ("People for whom the new answer is true", "right answer's loss"),
 }
+"""(about, true answer) -> title, and what is measured, above 0 where it is worse."""
 BADGES: Mapping[str, str] = {
     "worse": "WORSE",
     "slightly_worse": "a little worse",
@@ -31,24 +34,8 @@ BADGES: Mapping[str, str] = {
     "no_control": "no comparison",
 }
 SEVERITY: Mapping[str, str] = {"worse": "bad", "slightly_worse": "bad", "no_worse": "same", "better": "good"}
-# Level -> least harm (share of what was right before; probability; five nats count as 1) -> what the model does.
-_HARMS: Mapping[tuple[str, str], Sequence[tuple[float, str]]] = {
-    ("other_facts", ""): (
-        (0.9, "forgets nearly all other facts about {person}"),
-        (0.5, "forgets most other facts about {person}"),
-        (0.1, "forgets some other facts about {person}"),
-        (0.0, "forgets a few other facts about {person}"),
-    ),
-    ("other_people", "old"): (
-        (1.0, "also gives the new answer for people for whom the old one is true"),
-        (0.1, "is much less sure about people for whom the old answer is true"),
-        (0.0, "is less sure about people for whom the old answer is true"),
-    ),
-    ("other_people", "new"): (
-        (0.1, "is much less sure about people for whom the new answer is true"),
-        (0.0, "is less sure about people for whom the new answer is true"),
-    ),
-}
+_FORGOTTEN = ((0.9, "nearly all"), (0.5, "most"), (0.1, "some"), (0.0, "a few"))  # share of what was right before
+_MUCH, _TURNED = 0.1, 1.0  # in probability; five nats count as 1
 _NATS_PER_UNIT = 5  # margins: 0.1 nats stand for 0.02 in probability
 
 
@@ -103,28 +90,25 @@ def levels_of(frame: pd.DataFrame, run: RunResult) -> list[Level]:
     """Return the levels of every audited editor, on the scale that decides, by level and then by editor."""
     everybody = frame[(frame["relation"] == ALL) & (frame["axis"] == ALL)]
     found = []
-    for about, true_answer in LEVELS:
-        own = everybody[(everybody["about"] == about) & (everybody["true_answer"] == true_answer)]
+    for about, answer in LEVELS:
+        own = everybody[(everybody["about"] == about) & (everybody["true_answer"] == answer)]
         for editor in run.audited:
             control = run.control_of(editor)
-            beyond = own[(own["what"] == "beyond") & (own["editor"] == editor) & (own["control"] == control)]
-            decides = beyond[beyond["decides"].astype(bool)]
-            scale = decides["scale"].iloc[0] if len(decides) else None
-            rows = _by_what(own[own["editor"] == editor], scale) | ({"beyond": decides.iloc[0]} if scale else {})
+            mine = own[(own["editor"] == editor) & own["control"].isin(("", control)) & own["decides"].astype(bool)]
+            scales = {str(row["what"]): str(row["scale"]) for row in rows_of(mine)}
+            scale = scales.get("beyond", scales.get("change", ""))
+            rows = _by_what(own, editor, control, scale)
             if "change" in rows and math.isfinite(rows["change"]["value"]):
-                beside = _by_what(own[own["editor"] == control], rows["change"]["scale"]) if scale else {}
-                found.append(Level(about, true_answer, editor, rows, beside, HARM[about, true_answer]))
+                beside = _by_what(own, control, "", scale) if "beyond" in rows else {}
+                found.append(Level(about, answer, editor, rows, beside, HARM[about, answer]))
     return found
 
 
-def _by_what(rows: pd.DataFrame, scale: str | None) -> dict[str, pd.Series]:
-    """Return each row of a level by its name: changes on one scale, the deciding one where none is given."""
-    out = {}
-    for _, row in rows.iterrows():
-        chosen = row["decides"] if scale is None else row["scale"] == scale
-        if row["what"] in ("before", "after", "turned_wrong") or (row["what"] == "change" and chosen):
-            out[str(row["what"])] = row
-    return out
+def _by_what(own: pd.DataFrame, editor: str, control: str, scale: str) -> dict[str, pd.Series]:
+    """Return each row of a level of an editor by its name: changes on one scale."""
+    chosen = (own["scale"] == scale) | own["what"].isin(("before", "after", "turned_wrong"))
+    mine = own[chosen & (own["editor"] == editor) & own["control"].isin(("", control))]
+    return {str(row["what"]): row for _, row in mine.iterrows()}
 
 
 def level_sentence(level: Level, run: RunResult) -> str:
@@ -158,54 +142,42 @@ def level_counts(level: Level, run: RunResult) -> str:
     return counts + (f"; half of the damage comes from {row['half_edits']} of {row['n_edits']} {run.noun}s" * few)
 
 
-def level_numbers(level: Level) -> list[tuple[str, str, str]]:
-    """Return (measure, after the editor, after its control) of a level: natural frequencies, then points."""
-    lines = []
-    turned, beside = level.rows.get("turned_wrong"), level.control.get("turned_wrong")
-    if turned is not None and turned["n"]:
-        of_facts = level.about == "other_facts"
-        words = f"still right, of {turned['n']:,}" if of_facts else f"turned wrong, of {turned['n']:,}"
-        lines.append((words, _count(turned, of_facts), _count(beside, of_facts)))
-    if level.about == "other_people":
-        measure = f"{LEVELS[level.about, level.true_answer][1]}, {unit_of(level.rows['change']['scale'])[1]}"
-        own, control = (_signed(row, level.sign) for row in (level.rows["change"], level.control.get("change")))
-        lines.append((measure, own, control))
-    return lines
-
-
-def _count(row: pd.Series | None, kept: bool) -> str:
-    if row is None or not row["n"]:
-        return ""
-    share = 1 - row["value"] if kept else row["value"]
-    return f"{round(share * row['n']):,}"
-
-
-def _signed(row: pd.Series | None, sign: int) -> str:
-    if row is None or not math.isfinite(row["value"]):
-        return ""
-    value = sign * row["value"] * unit_of(row["scale"])[0]
-    return minus(f"{value:.{digits_for(value)}f}")
-
-
 def level_rows(level: Level, run: RunResult, several: bool) -> list[ScreenRow]:
     """Return counts and sizes of a level for a screen; of several editors the counts alone, for want of room."""
-    numbers, of = level_numbers(level), f"{level.editor}: " if several else ""
-    rows = [
-        ScreenRow(of + words, [cell for cell in cells if cell]) for words, *cells in numbers[: 1 if several else None]
-    ]
-    last = rows.pop() if rows else ScreenRow(of + "no number")
+    rows, of = list[ScreenRow](), f"{level.editor}: " if several else ""
+    sides, kept = (level.rows, level.control), level.about == "other_facts"
+    turned = level.rows.get("turned_wrong")
+    if turned is not None and turned["n"]:
+        words = f"{'still right' if kept else 'turned wrong'}, of {turned['n']:,}"
+        counts = [_count(side["turned_wrong"], kept) for side in sides if "turned_wrong" in side]
+        rows.append(ScreenRow(of + words, counts))
+    if not kept and not (several and rows):
+        measure = f"{LEVELS[level.about, level.true_answer][1]}, {unit_of(level.rows['change']['scale'])[1]}"
+        sizes = [_signed(side["change"], level.sign) for side in sides if "change" in side]
+        rows.append(ScreenRow(of + measure, sizes))
+    *first, last = rows or [ScreenRow(of + "no number")]
     badge, severity = BADGES[level.verdict], SEVERITY.get(level.verdict, "open")
     detail = f"{level_sentence(level, run)} ({level_counts(level, run)})"
-    return [*rows, ScreenRow(last.words, last.cells, badge, severity, detail)]
+    return [*first, replace(last, badge=badge, severity=severity, detail=detail)]
+
+
+def _count(row: pd.Series, kept: bool) -> str:
+    share = 1 - row["value"] if kept else row["value"]
+    return f"{round(share * row['n']):,}" if row["n"] else ""
+
+
+def _signed(row: pd.Series, sign: int) -> str:
+    value = sign * row["value"] * unit_of(row["scale"])[0]
+    return minus(f"{value:.{digits_for(value)}f}") if math.isfinite(value) else ""
 
 
 def harm_phrase(level: Level, person: str) -> str:
     """Return what the model does on a level that is worse, by the size of the difference."""
-    row = level.decided
-    size = level.sign * row["value"] / (_NATS_PER_UNIT if row["scale"] == "log-odds" else 1)
-    if level.about == "other_facts" and (before := level.rows["before"]["value"]):
-        size /= before
-    largest = 1.0 if row["scale"] != "log-odds" else 0.1  # odds alone do not say what the model answers
-    return next(words for least, words in _HARMS[level.about, level.true_answer] if size >= least <= largest).format(
-        person=person
-    )
+    row, log_odds = level.decided, level.decided["scale"] == "log-odds"
+    size = level.sign * row["value"] / (_NATS_PER_UNIT if log_odds else 1)
+    if level.about == "other_facts":
+        share = size / (level.rows["before"]["value"] or 1)
+        return f"forgets {next(words for least, words in _FORGOTTEN if share >= least)} other facts about {person}"
+    if level.true_answer == "old" and size >= _TURNED and not log_odds:  # odds alone do not say what it answers
+        return "also gives the new answer for people for whom the old one is true"
+    return f"is {'much ' * (size >= _MUCH)}less sure about people for whom the {level.true_answer} answer is true"

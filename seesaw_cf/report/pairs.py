@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,22 +18,22 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.tables import CONTROL_SEEDS, read_table
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.answers import Locality, answers, locality, mark
 from seesaw_cf.effects.means import held
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.effects.tables import ScoreFile, count_rows
-from seesaw_cf.report.repeats import Floor, floor_of, fold_success, mean_over_seeds
-from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.rows import Floor, Manifest, floor_of
 from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.stats.simple import tolerance
 
 CONTROL_ORDER = ("random", "unrelated", "identity")
 """Which control decides where an editor has several."""
-_PROMPT, _ANSWER = ("kind", "case_id", "prompt_id", "edit_relation"), ("case_id", "edit_relation", "effect_relation")
-_MOVED = ("D_post", "D", "log_odds", "share")
+_PROMPT = ["editor", "kind", "case_id", "prompt_id", "edit_relation"]
+_MOVED = ["D_post", "D", "log_odds", "share"]
 _COUNTED = ["editor", "kind", "phase", "status"]
 _WORDS = ("editor", "holds", "status")  # a byte a row as codes
 
@@ -56,7 +55,6 @@ class RunResult:
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
         n_rows: All score rows.
         floor: The noise floor.
-        further_seeds: Names of further seeds of controls, with which every control is averaged.
         names: Editor in the files -> what it is called here, where that differs.
     """
 
@@ -71,7 +69,6 @@ class RunResult:
     unscored: pd.DataFrame
     n_rows: int
     floor: Floor
-    further_seeds: Sequence[str] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief
@@ -134,18 +131,15 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         RecordError: Its tables are damaged or contradict themselves.
     """
     path = Path(folder)
-    manifest = cast(Manifest, RunFolder.open(path).manifest)
+    manifest: Manifest = RunFolder.open(path).manifest
     if manifest.get("protocol") == "dose":
         raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
     scores = ScoreFile(path / "scores.parquet")
     tables = [scores, *([ScoreFile(path / CONTROL_SEEDS)] if (path / CONTROL_SEEDS).exists() else [])]
     counts = count_rows(scores, _COUNTED)
     kinds = set(counts["kind"].to_pylist())
-    edits = (
-        read_table(path / "edits.parquet", EDITS)
-        .to_pandas()
-        .astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
-    )
+    edits = read_table(path / "edits.parquet", EDITS).to_pandas()
+    edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
     numbers = edit_numbers(edits) if manifest.get("protocol") == "single" else None
     nats, _ = tolerance(manifest)
     changed = set(manifest.get("edited", {}))
@@ -153,7 +147,7 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     people = _people(tables, changed) if "cross_subject" in kinds else None
     stage("other facts")
     facts = _facts(tables, nats, numbers, changed) if "cross_property" in kinds else None
-    efficacy = _efficacy(tables, edits, manifest) if "efficacy" in kinds else None
+    efficacy = _efficacy(tables, edits if numbers is None else once_each(edits)) if "efficacy" in kinds else None
     return RunResult(
         folder=path,
         manifest=manifest,
@@ -166,15 +160,38 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         unscored=_unscored(counts),
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor_of(manifest, *floors),
-        further_seeds=[name for name in manifest.get("editors", {}) if first_seed(name) != name],
     )
 
 
 def _people(tables: Sequence[ScoreFile], changed: set[str]) -> pd.DataFrame:
-    rows = mean_over_seeds([prompt_effects(table) for table in tables], _PROMPT, _MOVED)
+    rows = mean_over_seeds([prompt_effects(table) for table in tables])
     rows = rows.assign(holds=held(rows)).astype(dict.fromkeys(_WORDS, "category"))
     release_memory()
-    return distinct_questions(rows, changed) if changed else rows
+    return distinct_questions(rows, changed)
+
+
+def mean_over_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of the first table with the mean change over all seeds where an editor is a control of several.
+
+    Args:
+        tables: One row per editor and question, of each control those of its first seed; then, where there are any,
+            rows of its other seeds, such as "random(memit, 2)".
+    """
+    rows, *others = tables
+    if not others:
+        return rows
+    further = pd.concat(others)
+    named = further.assign(editor=further["editor"].map(first_seed))[[*_PROMPT, *_MOVED]]
+    drawn = rows["editor"].isin(named["editor"].unique())
+    means = pd.concat([rows.loc[drawn, named.columns], named]).groupby(_PROMPT, sort=False)[_MOVED].mean()
+    out = rows.astype(dict.fromkeys(_MOVED, float))
+    out.loc[drawn, _MOVED] = means.reindex(pd.MultiIndex.from_frame(rows.loc[drawn, _PROMPT])).to_numpy()
+    return out
+
+
+def _of_changed(rows: pd.DataFrame, changed: set[str]) -> pd.Series:
+    """Return which rows are of models that were changed elsewhere, or of controls of them."""
+    return rows["editor"].map(lambda name: bool({name, split_control(name)[1]} & changed)).astype(bool)
 
 
 def distinct_questions(rows: pd.DataFrame, changed: set[str]) -> pd.DataFrame:
@@ -187,13 +204,11 @@ def distinct_questions(rows: pd.DataFrame, changed: set[str]) -> pd.DataFrame:
         rows: Rows of `seesaw_cf.effects.prompt_effects`.
         changed: Editors that are such models, or controls of them.
     """
-    own = rows["editor"].map(lambda name: bool({name, split_control(name)[1]} & changed)).to_numpy(bool)
+    own = _of_changed(rows, changed)
     if not own.any():
         return rows
-    question = ["edit_relation", "target_new", "target_true"]
-    first = rows.loc[own].groupby(question, observed=True, dropna=False)["case_id"].transform("min")
-    out = rows.assign(case_id=rows["case_id"].mask(pd.Series(own, rows.index), first.reindex(rows.index)))
-    out["case_id"] = out["case_id"].astype(rows["case_id"].dtype)
+    question, out = ["edit_relation", "target_new", "target_true"], rows.copy()
+    out.loc[own, "case_id"] = rows.loc[own].groupby(question, observed=True, dropna=False)["case_id"].transform("min")
     question = ["kind", "case_id", "edit_relation", "person", "prompt"]
     numbers = out.loc[own].groupby(question, observed=True, dropna=False).ngroup()  # facts numbered their own ones
     out.loc[own, "prompt_id"] = numbers.astype(rows["prompt_id"].dtype)
@@ -205,20 +220,21 @@ def _facts(
     tables: Sequence[ScoreFile], nats: float, numbers: Mapping[tuple[str, int], int] | None, changed: set[str]
 ) -> pd.DataFrame:
     rows = pd.concat([mark(answers(table), nats=nats) for table in tables], ignore_index=True)
-    owner = rows["editor"].map(first_seed)
-    edit = rows["case_id"] if numbers is None else [numbers[key] for key in zip(owner, rows["case_id"])]
-    rows = rows.assign(seed=rows["editor"].map(seed_number), editor=owner, edit=edit)
-    own = rows["editor"].map(lambda name: bool({name, split_control(name)[1]} & changed))
-    again = rows.duplicated(["editor", "seed", "person", "effect_relation", "prompt_post"]) & own
-    return rows[~again].reset_index(drop=True)
+    rows = _with_seeds(rows)
+    edit = rows["case_id"] if numbers is None else [numbers[key] for key in zip(rows["editor"], rows["case_id"])]
+    again = rows.duplicated(["editor", "seed", "person", "effect_relation", "prompt_post"]) & _of_changed(rows, changed)
+    return rows.assign(edit=edit)[~again].reset_index(drop=True)
 
 
-def _efficacy(tables: Sequence[ScoreFile], edits: pd.DataFrame, manifest: Manifest) -> pd.DataFrame:
-    rows = pd.concat([prompt_effects(table, kind="efficacy") for table in tables], ignore_index=True)
+def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the number of the seed, and the name of a control's first one."""
     editor = rows["editor"].astype(object)
-    rows = rows.assign(seed=editor.map(seed_number), editor=editor.map(first_seed))
-    once = once_each(edits) if manifest.get("protocol") == "single" else edits
-    keys = pd.MultiIndex.from_frame(once[["editor", "case_id", "relation_id"]])
+    return rows.assign(seed=editor.map(seed_number), editor=editor.map(first_seed))
+
+
+def _efficacy(tables: Sequence[ScoreFile], edits: pd.DataFrame) -> pd.DataFrame:
+    rows = _with_seeds(pd.concat([prompt_effects(table, kind="efficacy") for table in tables], ignore_index=True))
+    keys = pd.MultiIndex.from_frame(edits[["editor", "case_id", "relation_id"]])
     return rows[pd.MultiIndex.from_frame(rows[["editor", "case_id", "edit_relation"]]).isin(keys)]
 
 
@@ -234,15 +250,30 @@ def _success(
             (name, case): number for name in own for (editor, case), number in numbers.items() if editor == own[name]
         }
         after |= success_of_scores(table, first, nats=nats)
-    return {"unedited": next(iter(before.values()))} | fold_success(after)
+    folded: dict[str, list[Success]] = {"unedited": [next(iter(before.values()))]}
+    for name, success in after.items():
+        folded.setdefault(first_seed(name), []).append(success)
+    return {name: _mean_success(seeds) for name, seeds in folded.items()}
+
+
+def _mean_success(seeds: Sequence[Success]) -> Success:
+    means = {
+        protocol: {name: mean_estimate([seed.numbers[protocol][name] for seed in seeds]) for name in numbers}
+        for protocol, numbers in seeds[0].numbers.items()
+    }
+    return replace(seeds[0], numbers=means)
+
+
+def mean_estimate(seeds: Sequence[Estimate]) -> Estimate:
+    """Return one estimate for all seeds of a control: the means of its numbers and ends; a p has no mean."""
+    if len(seeds) == 1:
+        return seeds[0]
+    names = ("value", "low", "high", "stderr")
+    ends: dict[str, Any] = {name: sum(getattr(own, name) for own in seeds) / len(seeds) for name in names}
+    return replace(seeds[0], **ends, p=float("nan"))
 
 
 def _unscored(counts: pa.Table) -> pd.DataFrame:
     order: Any = [("count_all", "descending"), *[(name, "ascending") for name in _COUNTED]]
     frame: pd.DataFrame = counts.filter(pc.not_equal(counts["status"], "ok")).sort_by(order).to_pandas()
     return frame.rename(columns={"status": "reason", "count_all": "n_rows"})
-
-
-def seen_alike(before: pd.Series, after: pd.Series) -> bool:
-    """Return whether all answers are whole: right or wrong, and no mean over seeds."""
-    return bool(np.isin(pd.concat([before, after]), (0, 1)).all())

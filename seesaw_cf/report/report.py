@@ -19,16 +19,14 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import AXES
 from seesaw_cf.report import figures, sentences
-from seesaw_cf.report.answers import answers_of, example
 from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult, read_run
-from seesaw_cf.report.paper import paper_page, paper_tables
-from seesaw_cf.report.render import LABELS, Part, render_page
-from seesaw_cf.report.rows import recorded, repeat_command, rows_of
-from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.tables import ABOUT, answer_table, edit_table, tables_of
+from seesaw_cf.report.paper import paper_page, paper_tables, save_paper_figures
+from seesaw_cf.report.rows import model_name, repeat_command, rows_of
+from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page
+from seesaw_cf.report.tables import ABOUT, answer_table, answers_of, edit_table, example, tables_of
 from seesaw_cf.report.words import control_words
 from seesaw_cf.stats.plain import plain
 
@@ -58,7 +56,7 @@ class Report:
 
     @cached_property
     def answers(self) -> pd.DataFrame:
-        """Every scored answer, see `seesaw_cf.report.answers.answers_of`."""
+        """Every scored answer, see `seesaw_cf.report.tables.answers_of`."""
         return answers_of(self.run)
 
     @cached_property
@@ -151,7 +149,7 @@ class Report:
                     "screen": self.screen.record(),
                     "levels": rows_of(levels),
                     "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
-                    "settings": asdict(self.settings) | {"noise_floor": self.run.floor.record()},
+                    "settings": asdict(self.settings) | {"noise_floor": self.run.floor},
                     "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
                 }
             )
@@ -181,8 +179,6 @@ class Report:
         if pictures:
             figures.save_figures(self.frame, self.run, folder / "pictures")
         if paper:
-            from seesaw_cf.report.paper_figures import save_paper_figures  # lazily: it imports matplotlib
-
             runs = self.parts or (self.run,)
             cells = paper_tables(runs)
             write_text(folder / "papers.md", paper_page(cells))
@@ -195,12 +191,10 @@ class Report:
 
 
 def _provenance(run: RunResult) -> str:
-    versions = dict(recorded(run.manifest))
-    named = [f"{name} {versions[key]}" for name in _VERSIONS if (key := f"versions.{name}") in versions]
-    return f"Model {versions.get('model.id', '')}, seed {versions.get('seed', '')}; {', '.join(named)}."
-
-
-_VERSIONS = ("seesaw_cf", "torch", "transformers", "numpy", "python")
+    versions = run.manifest.get("versions", {})
+    names = ("seesaw_cf", "torch", "transformers", "numpy", "python")
+    named = [f"{name} {versions[name]}" for name in names if name in versions]
+    return f"Model {model_name(run.manifest)}, seed {run.manifest.get('seed', '')}; {', '.join(named)}."
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

@@ -1,50 +1,22 @@
-"""Rows of a frame as dictionaries; the manifest of a run, what it recorded, and how the run is repeated."""
+"""Rows of a frame as dictionaries; the manifest of a run: its noise floor, what it recorded, and how it is repeated."""
 
 from __future__ import annotations
 
 import json
+import math
 import shlex
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.names import EditedModel
+from seesaw_cf.stats.simple import BOUNDS
 
 Row = Mapping[str, Any]
-
-
-class _Model(TypedDict, total=False):
-    id: str
-    dtype: str
-    fingerprint: str
-
-
-class _Data(TypedDict, total=False):
-    source: str
-    configs: list[str]
-    cases: int
-    sha256: str
-
-
-class _Machine(TypedDict, total=False):
-    noise: JsonObject | None
-
-
-class Manifest(TypedDict, total=False):
-    """What a report reads of a run's `manifest.json`."""
-
-    model: _Model
-    data: _Data
-    machine: _Machine
-    protocol: str
-    seed: int
-    job: JsonObject
-    editors: JsonObject
-    edited: dict[str, EditedModel]
-    notes: list[str]
+Manifest = Mapping[str, Any]
+"""A run's `manifest.json`."""
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
@@ -52,16 +24,73 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
+# What is noise.
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Effects up to the floor are noise.
+
+    Attributes:
+        probability, log_odds: The floor on each scale; None = neither measured nor stated.
+        source: Where it comes from.
+        bound: Spread of one score in nats that is taken for rounding without a floor.
+    """
+
+    probability: float | None
+    log_odds: float | None
+    source: str
+    bound: float
+
+    def zero_limit(self, scale: str) -> float:
+        """Return the largest change on a scale that is noise, as far as is known."""
+        known, rounding = {
+            "probability": (self.probability, 2 * math.expm1(self.bound)),
+            "log-odds": (self.log_odds, 2 * self.bound),
+            "share": (0.0, 0.0),
+        }[scale]
+        return rounding if known is None else known
+
+    def __str__(self) -> str:
+        limits = ["not measured" if limit is None else f"{limit:.2g}" for limit in (self.probability, self.log_odds)]
+        return f"{limits[0]} in probability, {limits[1]} in log-odds"
+
+
+def floor_of(manifest: Manifest, probability: float | None, log_odds: float | None) -> Floor:
+    """Return the noise floor: what was stated, else what the run measured.
+
+    D is a difference of two scores' probabilities, and its log-odds one of two scores, so that each floor is twice what
+    99 % of single scores stay below when only the batch changes.
+
+    Args:
+        manifest: The run's; `machine.noise` is `seesaw_cf.scoring.noise.Noise.record()`.
+        probability, log_odds: Stated floors.
+    """
+    noise = manifest.get("machine", {}).get("noise") or {}
+    nats, share = _number(noise.get("p99")), _number(noise.get("p99_probability"))
+    if nats is not None and share is None:
+        share = math.expm1(nats)  # a probability is at most 1
+    sources = [f"from the run: 99 % of scores move by < {nats:.2g} nats when only the batch changes"] if nats else []
+    stated = {"probability": probability, "log-odds": log_odds}
+    sources += [f"{name}: stated" for name, value in stated.items() if value is not None]
+    limits = [
+        2 * measured if own is None and measured is not None else own
+        for own, measured in ((probability, share), (log_odds, nats))
+    ]
+    dtype = str(manifest.get("model", {}).get("dtype", "float32"))
+    bound = BOUNDS.get(dtype, BOUNDS["float32"])
+    return Floor(limits[0], limits[1], "; ".join(sources) or "not measured", bound)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
 # How a run is repeated, and what it recorded about itself.
 
 # Options that are given once for each value have a singular name; one has a name of its own.
 _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "doses": "dose", "pairs": "pair"}
 _OPTIONS |= {"nulls": "null", "raters": "rater", "wording": "prompt"}
-
-
-def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
-    """Return every value of a manifest with its path; changed models have a separate section."""
-    return _flat({key: value for key, value in manifest.items() if key != "edited"})
 
 
 def model_name(manifest: Manifest) -> str:
@@ -91,9 +120,3 @@ def repeat_command(manifest: Manifest, command: str = "audit") -> str:
                 text = json.dumps(entry) if isinstance(entry, dict) else str(entry)
                 words += [option] if entry is True else [option, text]
     return printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
-
-
-def _flat(value: object, name: str = "") -> Sequence[tuple[str, str]]:
-    if isinstance(value, dict) and value:
-        return [row for key in value for row in _flat(value[key], f"{name}.{key}" if name else str(key))]
-    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]

@@ -6,6 +6,7 @@ known. The noun is "edit" or "change". Harm is always above 0; no size is named 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -20,7 +21,7 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import Level, harm_phrase, levels_of
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.rows import model_name, rows_of
 from seesaw_cf.report.words import (
     amount,
     and_list,
@@ -37,57 +38,48 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 _WHO: Mapping[str, str] = {"old": "for whom the old answer is true", "new": "for whom the new answer is true"}
 
 
-def subject(editors: Sequence[str], run: RunResult) -> str:
-    """Return how a sentence about editors begins."""
-    if run.asked_only:
-        return f"the model {editors[0]}" if len(editors) == 1 else f"each of the models {and_list(editors)}"
-    names = and_list(editors, "or")
-    return f"after all {names} edits together" if run.protocol == "batch" else f"after one {names} edit"
-
-
 def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> list[str]:
     """Return what a run found, what must be known first standing first: a few sentences of plain words."""
-    levels = levels_of(frame, run)
+    levels, doubted = levels_of(frame, run), doubts(frame, run)
     if not levels:
-        return ["Nothing was asked but the edits themselves.", *doubts(frame, run)]
+        return ["Nothing was asked but the edits themselves.", *doubted]
     failed = any(after["value"] <= 0.5 for _, _, after in efficacy_rows(frame, run) if not run.asked_only)
-    sentences = [*broken(run), *(doubts(frame, run) if failed else [])]
+    sentences = [*broken(run), *(doubted if failed else [])]
     if all(is_control(name) for name in run.audited):
         sentences.append(f"Only control edits were made, {len(run.distinct):,}.")
     by_editor = {name: [level for level in levels if level.editor == name] for name in run.audited}
     order = sorted(by_editor, key=lambda name: -max((own.harm for own in by_editor[name] if own.is_harm), default=0.0))
-    group, harmless = group_sentence(frame, run, settings), not any(level.is_harm for level in levels)
+    happened = groupby(order, key=lambda name: _what_happened(by_editor[name], run))
+    clauses = [_clause(words, list(names), run) for words, names in happened if words]
+    harmless, group = not any(level.is_harm for level in levels), group_sentence(frame, run, settings)
+    if not harmless and any(level.verdict == "no_control" for level in levels):
+        clauses.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
     first = harmless and len(group_claims(frame, run)) > 0
-    sentences += [group] if first else []
-    for words, names in groupby(order, key=lambda name: _what_happened(by_editor[name], run)):
-        sentences += [_clause(words, list(names), run)] if words else []
-    if any(level.verdict == "no_control" for level in levels) and not harmless:
-        sentences.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
-    sentences += [] if first else [group]
-    return [*sentences, *([] if failed else doubts(frame, run))]
+    sentences += [group, *clauses] if first else [*clauses, group]
+    return [*sentences, *([] if failed else doubted)]
 
 
 def _what_happened(levels: Sequence[Level], run: RunResult) -> str:
     """Return what one editor did to the model, the largest harm first."""
-    harmed = sorted((level for level in levels if level.is_harm), key=lambda level: -level.harm)
-    if harmed:
+    if harmed := sorted((level for level in levels if level.is_harm), key=lambda level: -level.harm):
         many = "the edited people" if run.protocol == "batch" else "that person"
         person = "the people of the records" if run.asked_only else many
         return f"the model {and_list([harm_phrase(level, person) for level in harmed])}"
-    verdicts = {level.verdict for level in levels}
-    turned, control = _largest_count(levels), control_words(str(levels[0].decided["control"]), run) if levels else ""
-    if "slightly_worse" in verdicts:
-        worst = max((own for own in levels if own.verdict == "slightly_worse"), key=lambda own: own.harm)
-        row, control = worst.decided, control_words(str(worst.decided["control"]), run)
+    if not levels:
+        return ""
+    verdicts, turned = {level.verdict for level in levels}, _largest_count(levels)
+    worst = max(levels, key=lambda own: (own.verdict == "slightly_worse", own.harm))
+    row, control = worst.decided, control_words(str(worst.decided["control"]), run)
+    if worst.verdict == "slightly_worse":
         harm, margin = (size(value, row["scale"]) for value in (worst.sign * row["value"], row["margin"]))
         return f"the answers are a little worse than after {control}: {harm}, below the {margin} declared to matter"
-    if verdicts and verdicts <= {"no_worse", "better"}:
+    if verdicts <= {"no_worse", "better"}:
         return f"nothing that was asked is worse than after {control}{turned}"
     if verdicts == {"no_control"}:
         return f"nothing that was asked is shown to be worse{turned}"
     if verdicts == {"too_few"}:
         return f"too little was asked to tell what chance does{turned}: {levels[0].decided['note']}"
-    return f"it is not decided whether more got worse than by chance{turned}" if levels else ""
+    return f"it is not decided whether more got worse than by chance{turned}"
 
 
 def _largest_count(levels: Sequence[Level]) -> str:
@@ -98,10 +90,12 @@ def _largest_count(levels: Sequence[Level]) -> str:
 
 
 def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
-    start = subject(editors, run)
+    """Return a sentence about editors; a changed model is its subject."""
+    names = and_list(editors, "and" if run.asked_only else "or")
     if not run.asked_only:
-        return capital(f"{start} {words}.")
-    return capital(f"{start}{' ' if words.startswith('the model ') else ': '}{words.removeprefix('the model ')}.")
+        return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'one {names} edit'} {words}."
+    start = f"The model {names}" if len(editors) == 1 else f"Each of the models {names}"
+    return f"{start}{' ' if words.startswith('the model ') else ': '}{words.removeprefix('the model ')}."
 
 
 def broken(run: RunResult) -> list[str]:
@@ -152,16 +146,16 @@ def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
 
 # What is missing.
 
-_FAILED = {"refused": "refused", "non-finite delta": "not finite", "zero delta": "without any change"}
+_FAILED = {"refused": "refused", "not_finite": "not finite", "zero": "without any change"}
 
 
 def denominators(frame: pd.DataFrame, run: RunResult) -> str:
     """Return what was refused, unscored or untagged; "" where nothing was."""
-    parts = []
-    for start, words in _FAILED.items():
-        for name, own in run.distinct.groupby("editor", sort=False)["status"]:
-            if count := int(own.str.startswith(start).sum()):
-                parts.append(f"{count} of {len(own):,} edits by {name} {words}")
+    parts = [
+        f"{round(row['value'])} of {row['n']:,} edits by {row['editor']} {words}"
+        for what, words in _FAILED.items()
+        for row in rows_of(frame[(frame["what"] == what) & (frame["relation"] == ALL) & (frame["value"] > 0)])
+    ]
     if missing := int(run.unscored["n_rows"].sum()):
         parts.append(f"{missing:,} of {run.n_rows:,} scores missing")
     if run.people is not None and (lost := int((run.people["status"] != "ok").sum())):
@@ -189,9 +183,8 @@ def group_claims(frame: pd.DataFrame, run: RunResult) -> pd.DataFrame:
     own = contrasts_of(frame)
     shown = own[own["verdict"].isin(("hit_harder", "slightly_harder"))]
     key = ["relation", "axis", "group", "true_answer"]
-    controls = set(map(tuple, shown.loc[shown["editor"].map(is_control).astype(bool), key].to_numpy()))
-    claims = shown[shown["editor"].isin(run.audited)]
-    claims = claims[np.array([tuple(row) not in controls for row in claims[key].to_numpy()], bool)]
+    controls = pd.MultiIndex.from_frame(shown.loc[shown["editor"].map(is_control).astype(bool), key])
+    claims = shown[shown["editor"].isin(run.audited) & ~pd.MultiIndex.from_frame(shown[key]).isin(controls)]
     claims = claims.assign(size=-claims["value"].abs() / claims["margin"], whole=claims["relation"] != ALL)
     claims = claims.sort_values(["whole", "verdict", "size"], kind="stable")
     claims = claims.drop_duplicates(["editor", "relation", "true_answer", "value", "n", "n_people"])
@@ -252,15 +245,11 @@ def group_counts(frame: pd.DataFrame, run: RunResult) -> str:
     own = contrasts_of(frame, run)
     if own.empty:
         return "none compared"
-    counts = own["verdict"].value_counts()
-    few, harder = int(counts.get("too_few", 0)), int(counts.get("hit_harder", 0) + counts.get("slightly_harder", 0))
-    more = [
-        f"{counts[name]} {words}"
-        for name, words in {"equal": "equal", "hit_less": "hit less"}.items()
-        if name in counts
-    ]
-    parts = ", ".join([f"{len(own) - few:,} compared", f"{harder} hit harder", *more])
-    return parts + (f"; {few} have too few people" if few else "")
+    counts = Counter(own["verdict"])
+    few, harder = counts["too_few"], counts["hit_harder"] + counts["slightly_harder"]
+    parts = [f"{len(own) - few:,} compared", f"{harder} hit harder"]
+    parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in ("equal", "hit_less") if counts[name]]
+    return ", ".join(parts) + f"; {few} have too few people" * bool(few)
 
 
 def group_badge(frame: pd.DataFrame, run: RunResult) -> str:
@@ -273,15 +262,14 @@ def group_badge(frame: pd.DataFrame, run: RunResult) -> str:
 
 def header(run: RunResult) -> str:
     """Return the model, what was done to it and who was asked about, in one line."""
-    model = run.manifest.get("model", {})
-    facts = run.distinct["case_id"].nunique()
-    names = and_list(run.audited)
-    how = {"batch": "all together"}.get(run.protocol, "one at a time")
+    model, names = model_name(run.manifest), and_list(run.audited)
+    facts = quantity(run.distinct["case_id"].nunique(), "fact")
+    how = "all together" if run.protocol == "batch" else "one at a time"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
     asked = f"; {quantity(people, 'other')} asked" * bool(people)
     if run.asked_only:
-        return f"{model.get('id')} against {names}: {quantity(facts, 'fact')} asked{asked}"
-    return f"{model.get('id')}: {quantity(facts, 'fact')} edited with {names}, {how}{asked}"
+        return f"{model} against {names}: {facts} asked{asked}"
+    return f"{model}: {facts} edited with {names}, {how}{asked}"
 
 
 def controls_note(run: RunResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -19,10 +19,11 @@ from seesaw_cf.report.build import beyond
 from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report, report
+from seesaw_cf.report.rows import model_name
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("seed",), "version": ("versions", "seesaw_cf")}
-_TABLES = ("edits", "people", "facts", "efficacy")
-_BY_EDITOR = ("editors", "edited")  # parts of a manifest
+_TABLES = ("edits", "people", "facts", "efficacy", "unscored")
+_BY_EDITOR = ("success", "local")
 
 
 def report_several(
@@ -48,22 +49,15 @@ def report_several(
     titles = list(names) or [str(folder) for folder in folders]
     reports = [report(folder, settings) for folder in folders]
     counts = Counter(name for own in reports for name in own.run.editors)
-    called = [
-        {name: _called(name, title, counts) for name in own.run.editors}
-        for own, title in zip(reports, titles, strict=True)
-    ]
-    runs = [renamed(own.run, names) for own, names in zip(reports, called, strict=True)]
-    frames = [
-        own.frame.assign(**{key: own.frame[key].map(lambda name, names=names: names.get(name, name)) for key in _NAMES})
-        for own, names in zip(reports, called, strict=True)
-    ]
+    runs, frames = [], []
+    for own, title in zip(reports, titles, strict=True):
+        names_of = {name: _called(name, title, counts) for name in own.run.editors}
+        runs.append(renamed(own.run, names_of))
+        frames.append(own.frame.replace({"editor": names_of, "control": names_of}))
     merged = _merged(runs, titles, notes)
     rows = pd.DataFrame([*_side_by_side(runs, merged, settings)], columns=list(COLUMNS))
     frame = pd.concat([*frames, *([rows] if len(rows) else [])], ignore_index=True)
     return Report(merged, settings, frame, tuple(runs))
-
-
-_NAMES = ("editor", "control")
 
 
 def _called(name: str, title: str, counts: Mapping[str, int]) -> str:
@@ -76,35 +70,34 @@ def _called(name: str, title: str, counts: Mapping[str, int]) -> str:
 
 def renamed(run: RunResult, names: Mapping[str, str]) -> RunResult:
     """Return a run whose editors are called otherwise."""
-    tables: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for part in _TABLES:
-        table = getattr(run, part)
-        if table is not None:
-            tables[part] = table.assign(editor=table["editor"].astype(object).map(lambda name: names.get(name, name)))
-    manifest: Any = dict(run.manifest)
+        if (table := getattr(run, part)) is not None:
+            parts[part] = table.assign(editor=table["editor"].astype(object).replace(names))
     for part in _BY_EDITOR:
-        if part in manifest:
-            manifest[part] = {names.get(first_seed(name), name): value for name, value in manifest[part].items()}
-    for part in ("success", "local"):
-        tables[part] = {names.get(name, name): value for name, value in getattr(run, part).items()}
-    return replace(run, manifest=manifest, names=names, **tables)
+        parts[part] = {names.get(name, name): value for name, value in getattr(run, part).items()}
+    manifest = {
+        part: {names.get(first_seed(name), name): value for name, value in own.items()}
+        for part, own in run.manifest.items()
+        if part in ("editors", "edited")
+    }
+    return replace(run, manifest={**run.manifest, **manifest}, names=names, **parts)
 
 
 def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[str]) -> RunResult:
     """Return one run with the questions of all; what they disagree in becomes one of its notes."""
-    manifests: list[Any] = [run.manifest for run in runs]
-    manifest: Any = {**manifests[0], "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
-    for part in _BY_EDITOR:
-        manifest[part] = {name: value for own in manifests for name, value in own.get(part, {}).items()}
-    models = dict.fromkeys(str(own.get("model", {}).get("id")) for own in manifests)
-    together: dict[str, Any] = {"manifest": manifest | {"model": {"id": " and ".join(models)}}}
-    for part in (*_TABLES, "unscored"):
+    manifests = [run.manifest for run in runs]
+    manifest = {**manifests[0], "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
+    for part in ("editors", "edited"):
+        manifest[part] = dict(ChainMap(*(own.get(part, {}) for own in reversed(manifests))))
+    manifest["model"] = {"id": " and ".join(dict.fromkeys(map(model_name, manifests)))}
+    together: dict[str, Any] = {"manifest": manifest}
+    for part in _TABLES:
         tables = [table for run in runs if (table := getattr(run, part)) is not None]
         together[part] = pd.concat(tables, ignore_index=True) if tables else None
-    for part in ("success", "local"):
+    for part in _BY_EDITOR:
         together[part] = {name: value for run in runs for name, value in getattr(run, part).items()}
-    seeds = [name for run in runs for name in run.further_seeds]
-    return replace(runs[0], n_rows=sum(run.n_rows for run in runs), further_seeds=seeds, **together)
+    return replace(runs[0], n_rows=sum(run.n_rows for run in runs), **together)
 
 
 def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditSettings) -> Iterator[dict[str, Any]]:

@@ -1,19 +1,24 @@
-"""The tables of a report: eight CSV files, whose columns are names; each is a view of the frame or of the answers."""
+"""The tables of a report: eight CSV files, whose columns are names; each is a view of the frame or of single answers.
+
+Single answers are those that moved most, the edits that turned most answers, and one example in words.
+"""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
+from scipy.special import expit, logsumexp
 
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.means import ALL
-from seesaw_cf.report.answers import most_moved, worst_edits
+from seesaw_cf.report.frame import TRUE_ANSWERS
+from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.render import PageRow, PageTable
 from seesaw_cf.report.rows import Row, rows_of
-from seesaw_cf.report.words import percent
+from seesaw_cf.report.screen import PageRow, PageTable
+from seesaw_cf.report.words import capital, percent, relation_name
 
 _KEYS = ["about", "editor", "control", "relation", "axis", "group", "true_answer", "scale"]
 _TESTED = ["value", "low", "high", "stderr", "df", "p", "p_adjusted", "margin", "verdict", "note"]
@@ -40,7 +45,7 @@ def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dic
     Args:
         frame: Its numbers.
         run: The run.
-        answers: Rows of `seesaw_cf.report.answers.answers_of`.
+        answers: Rows of `seesaw_cf.report.tables.answers_of`.
     """
     estimated = frame[frame["what"].isin(("change", "beyond")) & frame["about"].isin(("other_people", "other_facts"))]
     everybody = (estimated["relation"] == ALL) & (estimated["axis"] == ALL)
@@ -97,25 +102,6 @@ def _efficacy(frame: pd.DataFrame) -> pd.DataFrame:
     return rows[["what", "editor", "relation", "scale", "value", "low", "high", "note", "n", "n_edits"]]
 
 
-def latex(table: pd.DataFrame) -> str:
-    """Return a table in LaTeX (booktabs), numbers with three digits that matter, text escaped."""
-    heads = [_ESCAPED.sub(r"\\\1", str(name)) for name in table]
-    rows = [" & ".join(map(_latex_cell, row)) for row in table.itertuples(index=False, name=None)]
-    spec = "".join("r" if pd.api.types.is_numeric_dtype(dtype) else "l" for dtype in table.dtypes)
-    head, *body = (f"{line} \\\\\n" for line in (" & ".join(heads), *rows))
-    return f"\\begin{{tabular}}{{{spec}}}\n\\toprule\n{head}\\midrule\n{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
-
-
-_ESCAPED = re.compile(r"([&%$#_{}])")
-
-
-def _latex_cell(value: object) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.3g}"
-    text = str(value).replace("\\", r"\textbackslash ")
-    return _ESCAPED.sub(r"\\\1", text).replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
-
-
 # The same for a page: a few columns, in words.
 
 
@@ -151,3 +137,123 @@ def _page_table(rows: Sequence[Row], columns: Mapping[str, Sequence[str]], mark:
     columns = {**({"editor": editors} if len(set(editors)) > 1 else {}), **columns}
     body = [PageRow(cells, bool(mark and row[mark])) for row, cells in zip(rows, zip(*columns.values()))]
     return PageTable(list(columns), [head.strip() in _NUMERIC for head in columns], body)
+
+
+# Single answers.
+
+MOST_MOVED = 40  # of each editor and level
+COLUMNS = (
+    *("editor", "about", "true_answer", "relation", "case_id", "edit", "person", "prompt", "right", "wrong"),
+    *("right_before", "right_after", "wrong_before", "wrong_after", "loss", "turned_wrong"),
+)
+_ANSWERS = {"target_true": ("true", "new"), "target_new": ("new", "true")}  # the right and the wrong answer of holders
+
+
+def answers_of(run: RunResult) -> pd.DataFrame:
+    """Return every scored answer of the audited editors, with the columns `COLUMNS`; `loss` is that of the right one.
+
+    Probabilities about other facts are shares of the candidates.
+    """
+    parts = [part for part in (*_about_people(run), *_about_facts(run)) if len(part)]
+    if not parts:
+        return pd.DataFrame(columns=list(COLUMNS))
+    out = pd.concat(parts, ignore_index=True)
+    return out.assign(edit=edit_names(run, out["case_id"]))[list(COLUMNS)]
+
+
+def _about_people(run: RunResult) -> Iterator[pd.DataFrame]:
+    if run.people is None:
+        return
+    scored = run.people[(run.people["status"] == "ok") & run.people["editor"].isin(run.audited)]
+    for holds, sides in _ANSWERS.items():
+        own = scored[scored["holds"] == holds]
+        subject = own["subject"].astype(object)
+        out = pd.DataFrame({"editor": own["editor"].astype(str), "relation": own["edit_relation"].astype(str)})
+        out = out.assign(about="other_people", true_answer=TRUE_ANSWERS[holds], case_id=own["case_id"])
+        out["person"] = subject.where(subject.fillna("") != "", own["person"])
+        out["prompt"] = own["prompt"].astype(object)
+        for name, side in zip(("right", "wrong"), sides):
+            out[name] = own[f"target_{side}"].astype(object)
+            for when, phase in (("before", "pre"), ("after", "post")):
+                out[f"{name}_{when}"] = np.exp(own[f"{phase}_{side}"])
+        ahead = [out[f"right_{when}"] > out[f"wrong_{when}"] for when in ("before", "after")]
+        sign = 1.0 if holds == "target_true" else -1.0
+        yield out.assign(loss=sign * own["D"].astype(float), turned_wrong=ahead[0] & ~ahead[1])
+
+
+def _about_facts(run: RunResult) -> Iterator[pd.DataFrame]:
+    if run.facts is None:
+        return
+    own = run.facts[(run.facts["seed"] == 1) & (run.facts["status"] == "ok") & run.facts["editor"].isin(run.audited)]
+    top = [int(np.argmax(post)) for post in own["post"]]
+    out = own[["editor", "case_id", "person"]].assign(about="other_facts", true_answer="")
+    out["relation"] = own["edit_relation"] + "/" + own["effect_relation"]
+    out["prompt"] = own["prompt_post"].where(own["prompt_post"] != "", own["prompt_pre"])
+    out["right"] = [names[0] for names in own["gold"]]
+    out["wrong"] = [names[at] for names, at in zip(own["candidates"], top, strict=True)]
+    for when, phase in (("before", "pre"), ("after", "post")):
+        out[f"right_{when}"] = expit(own[f"{phase}_odds"].astype(float))
+        out[f"wrong_{when}"] = [
+            float(np.exp(row[at] - logsumexp(row))) for row, at in zip(own[phase], top, strict=True)
+        ]
+    turned = own["pre_correct"].astype(bool) & ~own["post_correct"].astype(bool)
+    yield out.assign(loss=out["right_before"] - out["right_after"], turned_wrong=turned)
+
+
+def edit_names(run: RunResult, cases: pd.Series) -> pd.Series:
+    """Return the edits of cases in words: "Ada Lovelace: London \u2192 Paris"."""
+    edits = run.edits.drop_duplicates("case_id").set_index("case_id")
+    words = edits["subject"] + ": " + edits["target_true"].fillna("?") + " \u2192 " + edits["target_new"]
+    return cases.map(words.map(printable)).fillna("case " + cases.astype(str))
+
+
+def most_moved(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of every editor and level whose right answer lost most, the largest loss first."""
+    order = answers.sort_values(["loss", "case_id"], ascending=[False, True], kind="stable")
+    return order.groupby(["editor", "about", "true_answer"], sort=False).head(MOST_MOVED).reset_index(drop=True)
+
+
+def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return one row an edit: what became of it and of the answers about others, most answers turned wrong first."""
+    names = ["editor", "case_id", "relation_id", "status", "delta_norm", "raised", "success"]
+    out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
+    out.insert(3, "edit", edit_names(run, out["case_id"]))
+    for about, true_answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):
+        own = answers[(answers["about"] == about) & (answers["true_answer"] == true_answer)]
+        counts = own.groupby(["editor", "case_id"]).agg(
+            asked=("loss", "size"), turned_wrong=("turned_wrong", "sum"), mean_loss=("loss", "mean")
+        )
+        counts = counts.add_prefix(f"{about}_{true_answer}_".replace("__", "_")).reset_index()
+        out = out.merge(counts, how="left", on=["editor", "case_id"])
+    whole = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
+    out[whole] = out[whole].fillna(0).astype(int)
+    out["turned_wrong"] = out[[name for name in whole if name.endswith("_turned_wrong")]].sum(axis=1)
+    out = out.assign(order=out["editor"].map(run.audited.index))
+    order, up = ["order", "turned_wrong", "other_people_old_mean_loss"], [True, False, False]
+    return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns="order")
+
+
+def example(run: RunResult, levels: Sequence[Level], answers: pd.DataFrame) -> str:
+    """Return one answer that turned wrong, on the level of the largest harm; "" where no harm is shown.
+
+    It is typical, not extreme: of each edit that turned answers the one with the median loss, of these that in the
+    middle, so that one edit that turned hundreds does not choose itself.
+    """
+    for level in sorted((own for own in levels if own.is_harm), key=lambda own: -own.harm):
+        own = answers[(answers["editor"] == level.editor) & (answers["about"] == level.about)]
+        own = own[(own["true_answer"] == level.true_answer) & own["turned_wrong"]]
+        if own.empty:
+            continue
+        own = own.sort_values(["loss", "case_id"], kind="stable")
+        edits = own.groupby("case_id", sort=False)
+        middle = own[edits.cumcount() == (edits["loss"].transform("size") - 1) // 2]
+        row = middle.iloc[(len(middle) - 1) // 2]
+        made = f"after {row['editor']}" if run.asked_only else f"\u201c{row['edit']}\u201d ({row['editor']})"
+        about = relation_name(row["relation"].partition("/")[2]) if level.about == "other_facts" else row["person"]
+        asked = f" (\u201c{printable(row['prompt'])}\u201d)" if row["prompt"] else ""
+        return (
+            f"{capital(made)}: asked about {printable(about)}{asked}, the model now says "
+            f"{printable(row['wrong'])} ({percent(row['wrong_after'])}; before, {percent(row['wrong_before'])}). "
+            f"Right is {printable(row['right'])}."
+        )
+    return ""

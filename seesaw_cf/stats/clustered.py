@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +23,6 @@ MIN_EFFECTIVE = 5.0
 # means at 32 edits, .95 at 80.
 FEW_EDITS = 80
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
-Few = tuple[str, int, float]
 
 
 def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
@@ -101,17 +100,19 @@ def clustered_means(
     Raises:
         RecordError: As `clustered_mean`.
     """
-    _check(values, parts, clusters)
-    if values.ndim != 2:
-        raise RecordError(f"clustered means: values have shape {values.shape}, expected (n, columns).")
     crossing = Crossing(parts, clusters)
+    if not np.isfinite(values).all():
+        raise RecordError("clustered mean: values are not all finite. Leave unscored rows out and count them.")
+    for part in parts:
+        if abs(part.sum() - 1) > 1e-9:
+            raise RecordError(f"clustered mean: weights add up to {part.sum():g}, expected 1 (is the group empty?).")
     nan = float("nan")
     method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df, outer of t and Hall)"
     n = int(crossing.used.sum())
     base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
-    if few := _few(crossing, sides):
+    if few := "; ".join(_few(crossing, sides)):
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
-        return [replace(base, value=float(v), note=too_few(few)) for v in weight @ values]
+        return [replace(base, value=float(value), note=few) for value in weight @ values]
     estimates = []
     value, stderr, df, skew = crossing.errors(values)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,53 +127,27 @@ def clustered_means(
     return estimates
 
 
-def _few(crossing: Crossing, sides: Sequence[str]) -> dict[str, list[Few]]:
-    """Return the dimensions below the floor, or the sides of them that are."""
-    few: dict[str, list[Few]] = {}
+def _few(crossing: Crossing, sides: Sequence[str]) -> Iterator[str]:
+    """Yield what is said of the dimensions below the floor, or of the sides of them that are."""
     least = MIN_EFFECTIVE - _EXACT
     for name, effective in crossing.effective.items():
-        parts = zip(sides, crossing.side_counts[name], crossing.sides[name])
-        small = [part for part in parts if part[2] < least] if len(crossing.sides[name]) > 1 else []
-        small = small or [("", crossing.counts[name], effective)] * (effective < least)
-        few |= {name: small} if small else {}
-    return few
+        parts = list(zip(sides, crossing.side_counts[name], crossing.sides[name]))
+        small = [part for part in parts if len(parts) > 1 and part[2] < least]
+        if small or effective < least:
+            yield too_few(name, *(small or [("", crossing.counts[name], effective)]))
 
 
-def too_few(few: Mapping[str, Sequence[Few]]) -> str:
+def too_few(name: str, *sides: tuple[str, int, float]) -> str:
     """Return the reason for a missing interval, such as "too few people: 3 in women, 5 needed (2.6 effective)".
 
     Args:
-        few: What is too few, such as "edit" -> its sides: name ("" for the whole), clusters, effective clusters.
+        name: Of what there is too little, such as "edit".
+        sides: Name of each side ("" for the whole), its clusters and effective clusters.
     """
-    reasons = []
-    for name, sides in few.items():
-        counts = [f"{n}{f' in {side}' * bool(side)}{_weight(n, effective)}" for side, n, effective in sides]
-        effective = " and ".join(_floored(size) for _, _, size in sides)
-        noun = {"person": "people"}.get(name, f"{name}s")
-        reasons.append(f"{noun}: {' and '.join(counts)}, {MIN_EFFECTIVE:.0f} needed ({effective} effective)")
-    return f"too few {'; '.join(reasons)}"
-
-
-def _weight(n: int, effective: float) -> str:
-    return "" if n < MIN_EFFECTIVE else f" that count as {_floored(effective)} equal ones"
-
-
-def _floored(effective: float) -> str:
-    return f"{np.floor(10 * effective + 10 * _EXACT) / 10:.1f}"
-
-
-def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:
-    lengths = {"values": len(values), **{name: np.size(code) for name, code in clusters.items()}}
-    lengths |= {f"weights {i}": np.size(part) for i, part in enumerate(parts)}
-    if len(set(lengths.values())) > 1 or len(parts) not in (1, 2) or not clusters:
-        raise RecordError(
-            f"clustered mean: lengths {lengths}; give equal lengths, one or two weight vectors, clusters."
-        )
-    if not np.isfinite(values).all():
-        raise RecordError("clustered mean: values are not all finite. Leave unscored rows out and count them.")
-    for part in parts:
-        if abs(part.sum() - 1) > 1e-9:
-            raise RecordError(f"clustered mean: weights add up to {part.sum():g}, expected 1 (is the group empty?).")
+    noun = {"person": "people"}.get(name, f"{name}s")
+    counts = " and ".join(f"{n}{f' in {side}' * bool(side)}" for side, n, _ in sides)
+    effective = " and ".join(f"{np.floor(10 * size + 10 * _EXACT) / 10:.1f}" for *_, size in sides)
+    return f"too few {noun}: {counts}, {MIN_EFFECTIVE:.0f} needed ({effective} effective)"
 
 
 # Values that come in bursts: where few edits do most of the harm, a t interval ends too soon on the side of the harm.

@@ -48,8 +48,8 @@ class ClusterSums:
     """The parts of a mean, or of a difference of two, by cluster.
 
     Attributes:
-        sums: (parts, clusters) weighted sums of the values.
-        shares: (parts, clusters) sums of the weights.
+        sums: (2, clusters) weighted sums of the values in either part; of a mean the second is 0.
+        shares: (2, clusters) sums of the weights.
         scale: (clusters,) correction of each squared cluster sum.
         df: Degrees of freedom.
     """
@@ -150,22 +150,15 @@ class Crossing:
             return estimate, np.sqrt(variance), variance**2 / (own.T**2 @ free), third / variance**1.5
 
     def cluster_sums(self, values: Floats) -> ClusterSums:
-        """Return what the first dimension makes the statistic of, cluster by cluster, for `seesaw_cf.stats.flips`.
+        """Return what the first dimension makes the statistic of, cluster by cluster, for `seesaw_cf.stats.multiple`.
 
         Args:
             values: (n,) finite observations.
-
-        Raises:
-            RecordError: Values of another length, or of several columns.
         """
-        check_rows("crossing", weights=self.used, values=values)
-        if values.ndim != 1:
-            raise RecordError(
-                f"crossing: values have shape {values.shape}, expected ({len(values)},): one number a row."
-            )
         first, y = self._dimensions[0], values[self.used]
-        parts = np.array([np.bincount(first.code, part * y, first.scale.size) for part in self._parts])
-        return ClusterSums(parts, np.array(first.shares), first.scale, first.df)
+        sums = [np.bincount(first.code, part * y, first.scale.size) for part in self._parts]
+        none = [np.zeros(first.scale.size)] * (2 - len(sums))
+        return ClusterSums(np.array(sums + none), np.array(first.shares + none), first.scale, first.df)
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
         """Return (columns, clusters) weighted sums of every cluster, without what they add to the estimate."""

@@ -155,7 +155,7 @@ def clustered_share(values: Floats, weights: Floats, cluster: NDArray[np.intp], 
     error = float(mass**2 @ (means - value) ** 2) ** 0.5
     ends, note = share_interval(value, n), ""
     if clusters < fewest - 1e-6:
-        ends, note = (float("nan"), float("nan")), too_few({"case": [("", mass.size, clusters)]})
+        ends, note = (float("nan"), float("nan")), too_few("case", ("", mass.size, clusters))
     return Estimate(
         value,
         *ends,

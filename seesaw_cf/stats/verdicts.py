@@ -16,27 +16,28 @@ from seesaw_cf.stats.bootstrap import Floats, check_rows
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.crossing import Codes
 
-Label = Literal["worse off", "better off", "equivalent", "undetermined", "not testable"]
+Label = Literal["hit_harder", "slightly_harder", "equal", "hit_less", "undecided", "too_few"]
 VERDICTS: tuple[Label, ...] = get_args(Label)
-AFFECTED: tuple[Label, ...] = VERDICTS[:2]
-"""Verdicts that a group came out otherwise than the people it is compared with."""
+AFFECTED: tuple[Label, ...] = ("hit_harder", "hit_less")
+"""Verdicts that a group came out otherwise than the people it is compared with, by more than the margin."""
+RARE = "can miss rare harm"
+"""What is said of few edits."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
-NOT_MEASURED = "noise floor not measured; state it with `AuditSettings(noise_floor=...)`"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim and the rule that produced it.
+    """A claim.
 
     Attributes:
         label: What is claimed.
-        rule: Scale, size, margin and why.
+        rule: Why, as far as value, margin and corrected p do not say it.
         direction: "below 0" or "above 0" where the sign is established, else "".
     """
 
     label: Label
-    rule: str
+    rule: str = ""
     direction: str = ""
 
 
@@ -61,59 +62,41 @@ def verdict(
     noise_floor: float | None = None,
     alpha: float = 0.05,
     p_equivalence: float | None = None,
-    scale: str = "effect",
     edits: int | None = None,
-    detectable: float | None = None,
 ) -> Verdict:
-    """Return the one of five claims that the numbers support.
+    """Return the claim that the numbers support, of a group beside others or of everybody beside a control.
 
-    Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
-    (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:
-    the group came out worse) or better off. Inside the margin by two one-sided tests, with the noise floor below the
-    margin -> equivalent; the direction stays where it is significant. Otherwise undetermined. Below `FEW_EDITS` edits
-    no size is claimed: a direction, and never equivalence.
+    Rules, in order: no p -> too few. A noise floor that was not measured -> undecided. Significant (corrected p below
+    alpha, |value| above the noise floor) and |value| above the margin -> hit harder (value below 0) or less.
+    Significant and below 0 -> slightly harder. Inside the margin by two one-sided tests, with the noise floor below the
+    margin -> equal. Otherwise undecided. Below `FEW_EDITS` edits no size is claimed: a direction, and never equality.
 
     Args:
-        estimate: The effect, or contrast with a reference group, with `p` corrected over the declared family; a value
-            below 0 is to the group's disadvantage.
+        estimate: The effect, with `p` corrected over the declared family; a value below 0 is a harm.
         margin: Effects smaller than this do not matter; stated beforehand, in the effect's unit.
         noise_floor: Largest effect found where nothing was edited (pre against pre); None = not measured.
         alpha: Level.
         p_equivalence: TOST p, corrected over the declared family; None for a single test.
-        scale: Name of the effect's unit, for the rule.
         edits: How many the estimate is of; None: a size may be claimed.
-        detectable: Smallest effect that would be found; None: that of one test at `alpha` with power 80 %.
     """
-    value, p, stderr, df = estimate.value, estimate.p, estimate.stderr, estimate.df
-    if not np.isfinite([value, p, stderr, df]).all():
-        return Verdict("not testable", f"no interval: {estimate.note or 'not estimable'}")
-    size = f"{scale} {value:+.3g}, margin {margin:g}"
+    value, p = estimate.value, estimate.p
+    if not np.isfinite([value, p]).all():
+        return Verdict("too_few", estimate.note or "not estimable")
     if noise_floor is None:
-        return Verdict("undetermined", f"{size}: {NOT_MEASURED}")
-    direction = "below 0" if value < 0 else "above 0"
-    few = f"{edits} edits show no size, {FEW_EDITS} would" if edits is not None and edits < FEW_EDITS else ""
+        return Verdict("undecided", "noise floor not measured; state it with `AuditSettings(noise_floor=...)`")
+    same = equivalence_p(value, estimate.stderr, estimate.df, margin) if p_equivalence is None else p_equivalence
+    inside = same < alpha and noise_floor < margin
+    few = f"{edits} edits {RARE}, {FEW_EDITS} needed" if edits is not None and edits < FEW_EDITS else ""
     real = p < alpha and abs(value) > noise_floor
-    evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
+    direction = ("below 0" if value < 0 else "above 0") if real else ""
     if real and abs(value) > margin:
-        claim: Label = "worse off" if value < 0 else "better off"
-        return Verdict(claim, f"{size}: {direction}, {evidence}{f'; direction only: {few}' if few else ''}", direction)
-    same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
-    tost = f"{'TOST p' if p_equivalence is None else 'corrected TOST p'} {same:.3g}"
-    if same < alpha and noise_floor < margin:
-        inside = f"inside the margin, {tost} < {alpha:g}"
-        if few:
-            return Verdict("undetermined", f"{size}: {inside}, but {few}", direction if real else "")
-        if real:
-            return Verdict("equivalent", f"{size}: {direction}, {evidence}, but {inside}", direction)
-        return Verdict("equivalent", f"{size}: {inside}")
-    if real:
-        return Verdict(
-            "undetermined", f"{size}: {direction}, {evidence}; whether it is inside is open ({tost})", direction
-        )
-    if p < alpha:
-        return Verdict("undetermined", f"{size}: |{value:.3g}| is within the noise floor {noise_floor:.2g}")
-    detectable = minimum_detectable_effect(stderr, df, alpha=alpha) if detectable is None else detectable
-    return Verdict("undetermined", f"{size}: p {p:.3g}; effects below {detectable:.3g} are not detectable here")
+        return Verdict("hit_harder" if value < 0 else "hit_less", few, direction)
+    if real and value < 0:
+        return Verdict("slightly_harder", "decided, and inside the margin", direction)
+    if inside:
+        return Verdict("undecided" if few else "equal", few, direction)
+    noise = f"within the noise floor {noise_floor:.2g}" if p < alpha and not real else ""
+    return Verdict("undecided", noise, direction)
 
 
 # What would decide more: more edits or more people.
@@ -144,21 +127,13 @@ class Precision:
     effective_edits: float
     effective_people: float
 
-    @property
-    def variance(self) -> float:
-        """The squared standard error as it is."""
-        return self.edits + self.people + self.both
-
-    def stderr(self, edits: float = 1.0, people: float = 1.0) -> float:
-        """Return the standard error with that many times as many edits and people."""
-        return float(np.sqrt(self._variances(edits, people)))
-
-    def _variances(self, edits: Floats | float, people: Floats | float) -> Floats:
+    def variance(self, edits: Floats | float = 1.0, people: Floats | float = 1.0) -> Floats:
+        """Return the squared standard error with that many times as many edits and people."""
         return np.asarray(self.edits / edits + self.people / people + self.both / (edits * people))
 
     def detectable(self, edits: Floats | float, people: Floats | float, alpha: float, power: float) -> Floats:
         """Return the smallest effect that is found, for each pair of factors."""
-        variance = self._variances(edits, people)
+        variance = self.variance(edits, people)
         of_edits = (self.edits / edits) ** 2 / np.maximum(self.effective_edits * edits - 1, 1)
         rest = (variance - self.edits / edits) ** 2 / np.maximum(self.effective_people * people - 1, 1)
         df = variance**2 / np.maximum(of_edits + rest, 1e-300)
@@ -170,17 +145,13 @@ class Precision:
         Returns:
             Factors of at least 1; infinite where `_FACTORS` hold none that is enough.
         """
-        ones = np.ones_like(_FACTORS)
-        alone = [self.detectable(*pair, alpha, power) <= abs(effect) for pair in ((_FACTORS, ones), (ones, _FACTORS))]
-        edits, people = (float(_FACTORS[is_enough.argmax()]) if is_enough.any() else np.inf for is_enough in alone)
-        grid = np.meshgrid(_FACTORS[::2], _FACTORS[::2], indexing="ij")
-        enough = self.detectable(grid[0], grid[1], alpha, power) <= abs(effect)
-        cost = np.where(enough, grid[0] * grid[1], np.inf)
-        at = int(cost.argmin())
-        fewest = (edits, 1.0) if edits <= people else (1.0, people)
-        if cost.ravel()[at] < fewest[0] * fewest[1]:
-            fewest = (float(grid[0].ravel()[at]), float(grid[1].ravel()[at]))
-        return edits, people, fewest
+        one, few, ways = np.ones(1), _FACTORS[::2], []
+        for pair in ((_FACTORS, one), (one, _FACTORS), (few[:, None], few)):
+            cost = np.where(self.detectable(*pair, alpha, power) <= abs(effect), pair[0] * pair[1], np.inf)
+            least = float(cost.min())
+            edits, people = (float(np.broadcast_to(factor, cost.shape).flat[cost.argmin()]) for factor in pair)
+            ways.append((least, (edits, people) if np.isfinite(least) else (np.inf, np.inf)))
+        return ways[0][0], ways[1][0], min(ways, key=lambda way: way[0])[1]
 
 
 def contrast_precision(

@@ -22,7 +22,7 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.effects.instruments import DEFAULT, Shown
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats import clustered_mean, interval
-from seesaw_cf.stats.agreement import krippendorff_alpha
+from seesaw_cf.stats.agreement import agreement
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import share_estimate
@@ -213,7 +213,7 @@ def label_scores(
     scores: dict[str, Any] = plain({
         **{name: by_class[name] for name in (*classes, "macro avg")},
         "accuracy": _share(people == own, np.asarray(groups)),
-        "krippendorff_alpha": krippendorff_alpha(np.stack([people, own], axis=1).astype(np.float64)),
+        "krippendorff_alpha": agreement("nominal", np.stack([people, own], axis=1).astype(np.float64)),
         "confusion": confusion_matrix(people, own, labels=numbers).tolist(),
         "n": len(people),
         "n_groups": len(set(groups)),
@@ -268,7 +268,7 @@ def rating_scores(
         "mean_absolute_error": mean,
         "exact": _share(away == 0, codes),
         "within_one": _share(away <= 1, codes),
-        "krippendorff_interval": krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval"),
+        "krippendorff_interval": agreement("interval", np.stack([people, np.round(rater)], axis=1)),
         "n": len(people),
         "n_groups": len(members),
     })  # fmt: skip

@@ -23,12 +23,11 @@ from tests.effects.test_estimands import crossed
 def test_a_planted_loss_is_worse_off_and_none_is_equivalent() -> None:
     table = audit(crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.001), axes=["race"])
     row = table.iloc[0]
-    assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "worse off", 1)
+    assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "hit_harder", 1)
     assert row["family"] == "memit"
-    assert "20 edits show no size, 80 would" in row["rule"]
+    assert "20 edits can miss rare harm, 80 needed" in row["rule"]
     calm = audit(crossed(0.0, edits=80), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
-    assert calm["verdict"] == "equivalent"
-    assert "TOST" in calm["rule"]
+    assert calm["verdict"] == "equal"
 
 
 def test_equivalence_is_corrected_over_the_family() -> None:
@@ -46,12 +45,12 @@ def test_equivalence_is_corrected_over_the_family() -> None:
     strict = audit(
         frame, AuditSettings(margin=0.05, noise_floor=0.0, alpha=1.5 * max(single), permutations=0), axes=["race"]
     )
-    assert set(strict["verdict"]) == {"undetermined"}
+    assert set(strict["verdict"]) == {"undecided"}
 
 
 def test_too_few_people_are_not_testable_with_the_reason() -> None:
     row = audit(crossed(0.2, people=4), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
-    assert row["verdict"] == "not testable"
+    assert row["verdict"] == "too_few"
     assert "too few people: 2 in Black and 2 in others, 5 needed (2.0 and 2.0 effective)" in row["rule"]
 
 
@@ -59,7 +58,11 @@ def test_too_few_people_are_not_testable_with_the_reason() -> None:
 def test_two_labels_are_one_hypothesis() -> None:
     """The second row is the first with signs turned, exactly; the family and the record count one test."""
     settings = AuditSettings(margin=0.05, noise_floor=0.0)
-    for shift, labels in ((0.2, ["worse off", "better off"]), (0.0, ["equivalent"] * 2), (0.03, ["equivalent"] * 2)):
+    for shift, labels in (
+        (0.2, ["hit_harder", "hit_less"]),
+        (0.0, ["equal"] * 2),
+        (0.03, ["slightly_harder", "equal"]),
+    ):
         table = audit(crossed(shift, edits=80, people=20), settings, axes=["race"])
         (_, first), (_, second) = table.iterrows()
         assert (first["group"], second["group"], *table["mirror"]) == ("Black", "white", False, True)
@@ -135,7 +138,7 @@ def test_an_audit_is_blind_to_row_order() -> None:
 
 def test_noise_floor_and_margin_are_obeyed() -> None:
     frame = crossed(0.2)
-    assert set(audit(frame, AuditSettings(margin=0.05, noise_floor=0.5), axes=["race"])["verdict"]) == {"undetermined"}
+    assert set(audit(frame, AuditSettings(margin=0.05, noise_floor=0.5), axes=["race"])["verdict"]) == {"undecided"}
     with pytest.raises(RecordError, match=r"margin is 0, expected a finite number between 0 and 0\.25"):
         audit(frame, AuditSettings(margin=0))
 
@@ -197,13 +200,13 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     floors: dict[str, Any] = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
     lost = audit(small(0.5), AuditSettings(margin=0.02, **floors), axes=["race"]).iloc[0]
     assert (lost["scale"], lost["margin"]) == ("log-odds", 0.1)
-    assert (lost["verdict"], lost["direction"]) == ("worse off", "below 0")
+    assert (lost["verdict"], lost["direction"]) == ("hit_harder", "below 0")
     assert lost["value"] == pytest.approx(-0.5, abs=0.05)
     assert abs(lost["probability"]) < 3e-4
     calm = audit(small(0.0), AuditSettings(margin=0.02, **floors), axes=["race"]).iloc[0]
-    assert (calm["scale"], calm["verdict"]) == ("log-odds", "equivalent")
+    assert (calm["scale"], calm["verdict"]) == ("log-odds", "equal")
     slight = audit(small(0.05), AuditSettings(margin=0.02, **floors), axes=["race"]).iloc[0]
-    assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "equivalent", "below 0")
+    assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "slightly_harder", "below 0")
     assert "inside the margin" in slight["rule"]
 
 
@@ -217,7 +220,7 @@ def test_the_scale_is_chosen_before_the_edit() -> None:
 
 def test_no_verdict_without_a_measured_noise_floor() -> None:
     table = audit(crossed(0.2), AuditSettings(margin=0.02), axes=["race"])
-    assert set(table["verdict"]) == {"undetermined"}
+    assert set(table["verdict"]) == {"undecided"}
     assert (
         table["rule"]
         .str.contains("noise floor not measured; state it with `AuditSettings(noise_floor=...)`", regex=False)

@@ -41,7 +41,7 @@ def test_pooled_comes_first_and_holders_of_the_old_answer_are_turned() -> None:
     women = table[(table["group"] == "women") & (table["editor"] == "memit") & (table["relation"] == "all")]
     assert women["holds"].tolist() == ["target_new", "target_true"]
     assert (women["value"] < -0.1).all()  # worse, whichever answer they hold
-    assert set(women["verdict"]) == {"worse off"}
+    assert set(women["verdict"]) == {"hit_harder"}
     assert women["p_adjusted"].tolist() == [1 / 200, 1 / 200]
     assert set(table["family"]) == {"memit", "ft"}
     assert set(table["verdict"]) <= set(VERDICTS)
@@ -152,7 +152,7 @@ def test_an_interval_holds_what_its_permutations_do_not_reject() -> None:
     assert away.any()
     assert (rows.loc[away, "p"] <= 0.05 + 1e-9).all()
     decided = rows["p_adjusted"] < 0.05
-    odd = rows[(away != decided) & (rows["verdict"] != "not testable")]
+    odd = rows[(away != decided) & (rows["verdict"] != "too_few")]
     assert odd["rule"].str.contains("p over the family decides|and p decides").all()
 
 

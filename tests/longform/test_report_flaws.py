@@ -72,7 +72,7 @@ def test_people_alone_make_the_means_and_a_judge_is_never_among_them(study: pa.T
     assert cell["note"] == "all values equal: no error to estimate"
     other = rows(study, "flaw", ["judge"]).set_index("relation").loc["P27"]
     assert (round(other["value"] * 29, 9), other["n"], other["n_missing"]) == (5 - 4, 29, 1)
-    assert other["note"].startswith("too few raters: 5 that count as 4.9 equal ones"), "one of the five left a pair out"
+    assert other["note"].startswith("too few raters: 5, 5 needed (4.9 effective)"), "one of the five left a pair out"
     own = rows(study, "flaw_these_raters", ["judge"]).set_index("relation").loc["P27"]
     assert own["low"] < own["value"] == other["value"] < own["high"]
     percent = rows(study, "percent", ["judge"]).set_index("rater")

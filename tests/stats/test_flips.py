@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.stats import clustered_mean
-from seesaw_cf.stats.flips import ClusterFlips
+from seesaw_cf.stats.multiple import ClusterFlips
 
 N, CLUSTERS = 24, 8
 CODE = np.arange(N) // 3

@@ -113,14 +113,6 @@ def test_a_family_of_nothing_is_significant_as_often_as_it_says() -> None:
     assert stats.kstest(smallest, "uniform").pvalue > 0.001
 
 
-@pytest.mark.parametrize(
-    ("value", "label"), [(-0.0199, "undetermined"), (-0.0201, "worse off"), (0.0201, "better off")]
-)
-def test_a_size_is_claimed_beyond_the_margin_alone(value: float, label: str) -> None:
-    found = Estimate(value, stderr=0.002, p=0.001, df=100)
-    assert verdict(found, margin=0.02, noise_floor=0.0, p_equivalence=0.4).label == label
-
-
 def test_equivalence_and_detectable_effect_by_hand() -> None:
     # value 0, stderr 1, margin 2, df inf: p = P(Z > 2)
     assert equivalence_p(0, 1, math.inf, 2) == pytest.approx(stats.norm.sf(2))
@@ -129,28 +121,37 @@ def test_equivalence_and_detectable_effect_by_hand() -> None:
         equivalence_p(0, 1, 9, 0)
 
 
-@pytest.mark.parametrize(
-    ("value", "p", "expected", "rule"),
-    [
-        (-0.3, 0.001, "worse off", "corrected p 0.001 < 0.05"),
-        (0.3, 0.001, "better off", "noise floor 0.05"),
-        (-0.04, 0.001, "undetermined", "within the noise floor"),
-        (0.001, 0.9, "equivalent", "TOST p"),
-        (0.09, 0.2, "undetermined", "not detectable"),
-        (NAN, NAN, "not testable", "no interval: too few"),
-    ],
-)
-def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
-    stderr = 0.02 if p > 0.5 else 0.06
-    found = verdict(Estimate(value, stderr=stderr, p=p, df=30, note="too few"), margin=0.1, noise_floor=0.05)
+# value, corrected p, edits -> verdict, and what its rule says; margin .1, noise floor .05, level .05
+VERDICTS = [
+    (-0.3, 0.001, None, "hit_harder", ""),
+    (-0.3, 0.001, 20, "hit_harder", "20 edits can miss rare harm, 80 needed"),
+    (0.3, 0.001, None, "hit_less", ""),
+    (-0.1001, 0.001, 80, "hit_harder", ""),
+    (-0.0999, 0.001, 80, "slightly_harder", "inside the margin"),
+    (-0.06, 0.001, 20, "slightly_harder", "inside the margin"),
+    (0.0999, 0.001, 80, "undecided", ""),
+    (-0.04, 0.001, None, "undecided", "within the noise floor"),
+    (0.001, 0.9, 80, "equal", ""),
+    (0.001, 0.9, 79, "undecided", "79 edits can miss rare harm"),
+    (0.09, 0.2, None, "undecided", ""),
+    (NAN, NAN, None, "too_few", "too few"),
+]
+
+
+@pytest.mark.parametrize(("value", "p", "edits", "expected", "rule"), VERDICTS)
+def test_verdicts(value: float, p: float, edits: int | None, expected: str, rule: str) -> None:
+    estimate = Estimate(value, stderr=0.02 if p > 0.5 else 0.06, p=p, df=30, note="too few")
+    found = verdict(estimate, margin=0.1, noise_floor=0.05, edits=edits)
     assert found.label == expected
     assert rule in found.rule
+    real = p < 0.05 and abs(value) > 0.05
+    assert found.direction == (("below 0" if value < 0 else "above 0") if real else "")
 
 
-@pytest.mark.parametrize(("floor", "expected"), [(0.09, "equivalent"), (0.1, "undetermined"), (0.2, "undetermined")])
-def test_nothing_is_equivalent_where_noise_alone_reaches_the_margin(floor: float, expected: str) -> None:
+@pytest.mark.parametrize("floor", [0.09, 0.1, 0.2, None])
+def test_nothing_is_equal_where_noise_alone_reaches_the_margin(floor: float | None) -> None:
     estimate = Estimate(0.001, stderr=0.02, p=0.9, df=30)
-    assert verdict(estimate, margin=0.1, noise_floor=floor).label == expected
+    assert verdict(estimate, margin=0.1, noise_floor=floor).label == ("equal" if floor == 0.09 else "undecided")
 
 
 def test_simple_tests() -> None:

@@ -96,14 +96,14 @@ def claims(effect: float) -> Counter[str]:
 def test_verdicts_claim_what_was_planted() -> None:
     none, edge, outside = claims(0.0), claims(-MARGIN), claims(-3 * MARGIN)
     # an effect as large as the margin is called small in at most 5 % of tables (standard error 1.3 points)
-    assert edge["equivalent"] < 0.10 * REPLICATES
-    assert not outside["equivalent"]
-    assert outside["worse off"] > 0.95 * REPLICATES
-    assert none["equivalent"] > 0.5 * REPLICATES
-    assert none["worse off"] + none["better off"] < 0.05 * REPLICATES
-    assert not edge["better off"] + outside["better off"]
+    assert edge["equal"] < 0.10 * REPLICATES
+    assert not outside["equal"]
+    assert outside["hit_harder"] > 0.95 * REPLICATES
+    assert none["equal"] > 0.5 * REPLICATES
+    assert none["hit_harder"] + none["hit_less"] < 0.05 * REPLICATES
+    assert not edge["hit_less"] + outside["hit_less"]
     inside = claims(-MARGIN / 2)
-    assert inside["equivalent"] > 0.05 * REPLICATES
+    assert inside["equal"] > 0.05 * REPLICATES
 
 
 @pytest.mark.slow

@@ -34,8 +34,8 @@ def test_the_error_of_a_run_four_times_as_large_is_that_of_its_quarter(more: str
             )
             stderr = float(crossing.errors(y[:, None])[1][0])
             precision = contrast_precision(y, edit, person, member, stderr, (edits, people / 3))
-            assert precision.stderr() == pytest.approx(stderr, rel=1e-9)
-            squares[at] += precision.stderr(**factor if at == 0 else {}) ** 2
+            assert precision.variance() == pytest.approx(stderr**2, rel=1e-9)
+            squares[at] += precision.variance(**factor if at == 0 else {})
     assert np.sqrt(squares[0] / squares[1]) == pytest.approx(1, abs=0.15)
 
 

@@ -17,9 +17,8 @@ from seesaw_cf.base.terminal import listed, printable, quantity
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.levels import BADGES, SEVERITY
-from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import Row, rows_of
-from seesaw_cf.report.screen import Screen, ScreenRow
+from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, ScreenRow, render_page
 from seesaw_cf.report.words import amount, percent, size
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.graph.folder import MEASURES, Crawl

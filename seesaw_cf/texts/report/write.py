@@ -20,9 +20,8 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.report.figures import save_figure, svg
-from seesaw_cf.report.render import PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import Manifest, repeat_command, rows_of
-from seesaw_cf.report.screen import Screen
+from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.report.collected import Collected, collect
