@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Self
 
 import torch
@@ -83,27 +82,21 @@ class AlphaEdit(SpreadEdit):
             StorageError: A damaged cache file.
         """
         editor = super().fit(model, tokenizer)
-        moments = require(editor.fitted, "AlphaEdit").moments
-        files = {layer: self._file(moment.matrix) for layer, moment in moments.items()}
-        for layer, file in files.items():
-            self._make(file, moments[layer].matrix, layer, model.device)
-        bases = {layer: load_tensors(file)[0]["basis"] for layer, file in files.items()}
-        if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
+        fitted = require(editor.fitted, "AlphaEdit")
+        bases = {layer: self._basis(moment.matrix, layer, model.device) for layer, moment in fitted.moments.items()}
+        if sum(basis.nbytes for basis in bases.values()) <= fitted.room:
             bases = {layer: basis.to(float64_device(model.device)) for layer, basis in bases.items()}
         return replace(editor, bases=bases, past={})
 
-    def _file(self, moment: Tensor) -> Path:
-        """Return where the null space of a second moment is kept."""
+    def _basis(self, moment: Tensor, layer: int, device: torch.device) -> Tensor:
+        """Return the null space of a second moment; it is kept in the cache folder."""
         key = hashlib.sha256(moment.contiguous().numpy().data)
         key.update(f"{moment.dtype} {self.config.null_threshold!r}".encode())
-        return cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
-
-    def _make(self, file: Path, moment: Tensor, layer: int, device: torch.device) -> None:
-        """Write a null space unless it is there."""
-        if not file.exists():
-            with file_lock(file.with_suffix(".lock"), wait=True):  # another process may be at it
-                if not file.exists():
-                    save_tensors(file, {"basis": self._null_space(moment, layer, device)}, {})
+        file = cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
+        with file_lock(file.with_suffix(".lock"), wait=True):  # another process may be at it
+            if not file.exists():
+                save_tensors(file, {"basis": self._null_space(moment, layer, device)}, {})
+        return load_tensors(file)[0]["basis"]
 
     def _null_space(self, moment: Tensor, layer: int, device: torch.device) -> Tensor:
         room = free_memory(device) > _WORK * 8 * moment.numel()

@@ -19,7 +19,7 @@ from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import InputRow, encode_text, prepare
 from seesaw_cf.editors.training import Method, TuningConfig, train
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
+from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -69,13 +69,10 @@ class FineTuning(EditsGroups):
                 values, losses = train(parts, rows[part], method, config)
                 for number, (requests, log) in enumerate(zip(groups[part], losses, strict=True)):
                     own = {name: value[number].clone() for name, value in values.items()}
-                    updates, facts = self._updates(parts, method, own), [_facts(log)] * len(requests)
-                    deltas.append(make_delta(model, config, requests, updates, facts, losses=list(log)))
+                    facts = {"steps": len(log), "first_loss": log[0], "final_loss": log[-1]}
+                    updates, all_facts = self._updates(parts, method, own), [facts] * len(requests)
+                    deltas.append(make_delta(model, config, requests, updates, all_facts, losses=list(log)))
         return deltas
-
-
-def _facts(losses: Sequence[float]) -> Diagnostics:
-    return {"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]}
 
 
 def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -20,8 +19,6 @@ from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
-
-logger = logging.getLogger(__name__)
 
 Encoder = Callable[[Sequence[str]], NDArray[np.float64]]
 """N texts -> (N, size)."""
@@ -52,7 +49,7 @@ class Demonstration:
         subject: The person the fact is about; examples about the subject of a request are never shown.
     """
 
-    kind: Literal["copy", "update", "retain"]
+    kind: str
     fact: str
     question: str
     answer: str
@@ -76,11 +73,11 @@ def demonstrations(cases: Iterable[Case]) -> tuple[Demonstration, ...]:
     examples = []
     for case in cases:
         request, new = case.request, case.request.target_new.label
-        fact, subject = _fact(request), request.subject
-        examples.append(Demonstration("copy", fact, request.text, new, subject))
-        examples += [Demonstration("update", fact, prompt, new, subject) for prompt in case.paraphrase_prompts[:1]]
         old = str(case.extra.get("loc_ans") or request.target_true.label)
-        examples += [Demonstration("retain", fact, prompt, old, subject) for prompt in case.neighborhood_prompts[:1]]
+        asked = [("copy", request.text, new)]
+        asked += [("update", prompt, new) for prompt in case.paraphrase_prompts[:1]]
+        asked += [("retain", prompt, old) for prompt in case.neighborhood_prompts[:1]]
+        examples += [Demonstration(kind, _fact(request), *rest, request.subject) for kind, *rest in asked]
     return tuple(examples)
 
 
@@ -177,12 +174,10 @@ class IKE:
             EditError: No or contradictory requests, or facts too long for the model's context.
         """
         check_requests(requests, "ike", self.config.allow_identity)
+        tail = "".join(f"New Fact: {_fact(request)}\n" for request in requests) + "Prompt: "
         if self.config.style == "leme":
             tail = "".join(f"Q: {request.text}? A: {request.target_new.label.strip()}\n" for request in requests)
-            retrieved: list[Demonstration] = []
-        else:
-            tail = "".join(f"New Fact: {_fact(request)}\n" for request in requests) + "Prompt: "
-            retrieved = self._retrieved(requests)
+        retrieved = [] if self.config.style == "leme" else self._retrieved(requests)
         fitting = self._fitting(model, tokenizer, retrieved, tail)
         counts = {kind: sum(example.kind == kind for example in fitting) for kind in KINDS}
         left_out = {"left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
@@ -202,9 +197,7 @@ class IKE:
         if not free or self.config.k == 0:
             return []
         if self.encoder is None and self.config.encoder is not None:
-            raise EditError(
-                f"ike: the encoder {self.config.encoder!r} is not loaded. Call fit(model, tokenizer) first."
-            )
+            raise EditError(f"ike: the encoder {self.config.encoder!r} is not loaded. Call fit first.")
         query = "".join(f"New Fact: {_fact(request)}\n" for request in requests)
         query += "".join(f"Prompt: {request.text}\n" for request in requests) + "\n"
         texts = [self.pool[number].text for number in free]
@@ -227,11 +220,7 @@ class IKE:
                 f"free for the prompt (room), the model's context holds {limit}. Edit fewer facts or lower room."
             )
         lengths = [len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1 for example in retrieved]
-        n_fitting = int((np.cumsum([0, *lengths])[1:] <= free).sum())
-        if n_fitting < len(retrieved):
-            counts = (len(retrieved) - n_fitting, len(retrieved), limit)
-            logger.info("ike: %d of %d demonstrations do not fit the context of %d tokens", *counts)
-        return retrieved[:n_fitting]
+        return retrieved[: int((np.cumsum(lengths) <= free).sum())]
 
 
 def similarity(queries: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -269,10 +258,7 @@ def sentence_encoder(name_or_path: str) -> Encoder:
     try:
         model: Any = SentenceTransformer(name_or_path, device="cpu")
     except (OSError, ValueError) as error:
-        raise StorageError(
-            f"sentence encoder {name_or_path!r} cannot be loaded ({type(error).__name__}). Give the id of a model on "
-            f"the Hub or a folder. {words}"
-        ) from error
+        raise StorageError(f"sentence encoder {name_or_path!r} cannot be loaded ({error}). {words}") from error
     return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)
 
 

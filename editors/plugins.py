@@ -45,10 +45,10 @@ def editor_name(source: str) -> str:
         StorageError: The file does not exist.
         EditError: Importing it fails, it is no editor, or its name is taken.
     """
-    match = _SOURCE.fullmatch(source)
     if is_control(source):
         return source
-    return one_of("editor", source, EDITORS) if source in EDITORS or match is None else add(_import(source))
+    known = source in EDITORS or not _SOURCE.fullmatch(source)
+    return one_of("editor", source, EDITORS) if known else add(_import(source))
 
 
 def add(kind: type[Any]) -> str:
@@ -135,37 +135,32 @@ def _import(source: str) -> type[Any]:
     classes = {key: value for key, value in vars(module).items() if inspect.isclass(value)}
     if name:
         return classes[one_of(f"editor of {place}", name, classes)]
-    editors = {
-        key: kind
-        for key, kind in classes.items()
-        if hasattr(kind, "config_class") and kind.__module__.partition(".")[0] == module.__name__.partition(".")[0]
-    }
+    root = module.__name__.partition(".")[0]
+    own = (kind for kind in classes.values() if kind.__module__.partition(".")[0] == root)
+    editors = [kind for kind in own if hasattr(kind, "config_class")]
     if len(editors) != 1:
-        names = f" ({', '.join(editors)})" if editors else ""
         raise EditError(
-            f"editor {source}: {len(editors)} objects in it are classes with a config_class{names}, expected one. "
-            f"Name it: {source}:NAME."
+            f"editor {source}: {len(editors)} objects in it are classes with a config_class ({', '.join(classes)}), "
+            f"expected one. Name it: {source}:NAME."
         )
-    return next(iter(editors.values()))
+    return editors[0]
 
 
 def _import_file(file: Path) -> ModuleType:
     """Import a file as a module that its content names: a file that was edited is another module."""
     path, content = (hashlib.sha256(part).hexdigest() for part in (str(file).encode(), file.read_bytes()))
-    stem = re.sub(r"\W", "_", file.stem)
-    name = f"{_FILE_MODULE}{stem}_{path[:8]}_{content}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is no Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    name = f"{_FILE_MODULE}{path[:8]}_{content}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 def _place(kind: type[Any]) -> str:

@@ -75,10 +75,6 @@ class TuningConfig:
         return cls(**preset(cls.editor, model))
 
 
-def _anywhere(_: Mapping[str, Tensor]) -> None:
-    """Leave the parameters as they are: every value is allowed."""
-
-
 @dataclass(frozen=True)
 class Method:
     """What is trained, and how it enters the model.
@@ -93,7 +89,7 @@ class Method:
 
     start: Mapping[str, Tensor]
     project: Project
-    settle: Callable[[Mapping[str, Tensor]], None] = _anywhere
+    settle: Callable[[Mapping[str, Tensor]], object] = dict
     cut: Callable[[InputRow], InputRow] | None = None
     units: Mapping[str, float] = field(default_factory=dict)
 
@@ -136,21 +132,17 @@ def train(
                 _step(optimiser, loss.sum(), values, moving)
                 method.settle(values)
         for group, value in passed.items():
-            _check_finite(config.editor, value, number, len(groups[group]))
+            if not math.isfinite(value):
+                raise EditError(
+                    f"{config.editor}: the loss is {value} in pass {number} over {len(groups[group])} request(s), "
+                    "expected a finite number. The model is unchanged. Lower learning_rate."
+                )
         active = [group for group in active if passed[group] >= config.stop_below]
         if not active:
             break
         if len(active) <= 0.75 * len(batches[0].groups):
             batches = _batches(parts, groups, active, config, bag=method.cut is not None)
     return {name: value.detach() for name, value in values.items()}, losses
-
-
-def _check_finite(editor: str, loss: float, number: int, n: int) -> None:
-    if not math.isfinite(loss):
-        raise EditError(
-            f"{editor}: the loss is {loss} in pass {number} over {n} request(s), expected a finite number. The model "
-            "is unchanged. Lower learning_rate."
-        )
 
 
 def _step(optimiser: torch.optim.Adam, loss: Tensor, values: Mapping[str, Tensor], moving: Sequence[int]) -> None:
@@ -190,8 +182,7 @@ class _Batch:
 
 
 def _batches(parts: ModelParts, groups: Groups, active: Sequence[int], config: TuningConfig, bag: bool) -> list[_Batch]:
-    size = config.batch_size
-    most = max(len(groups[group]) for group in active)
+    size, most = config.batch_size, max(len(groups[group]) for group in active)
     return [
         _batch(parts, {group: groups[group][first : first + size] for group in active}, min(config.layers), bag)
         for first in range(0, most, size)

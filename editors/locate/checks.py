@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import ClassVar, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.models.editor import Diagnostics, EditorConfig, Model, Requests
+from seesaw_cf.models.editor import Diagnostics, Model, Requests
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import BaseFacts, LowRank, RequestFacts, WeightDelta, base_facts
 
@@ -92,19 +92,9 @@ def _times(change: LowRank | Tensor, factor: float) -> LowRank | Tensor:
     return LowRank(change.left * factor, change.right) if isinstance(change, LowRank) else change * factor
 
 
-class LimitedConfig(EditorConfig, Protocol):
-    """Settings of a method that changes weights."""
-
-    editor: ClassVar[str]
-
-    @property
-    def max_change(self) -> float | None:
-        """See `shortened`."""
-
-
 def make_delta(
     model: Model,
-    config: LimitedConfig,
+    config: Any,
     requests: Requests,
     updates: Mapping[str, LowRank | Tensor],
     diagnostics: Sequence[Diagnostics],

@@ -232,32 +232,23 @@ def fit(
     templates = config.context_templates or sample_templates(parts, tokenizer, starts, config.seed)
     if not config.moment_layers:
         return Fitted(templates)
-    moments, source = _moments(parts, tokenizer, config, corpus, editor)
-    check_tokens(moments, editor)
-    room = int(config.factor_memory * free_memory(model.device))
-    return Fitted(templates, moments, source, max(_SMALL, room))
-
-
-def _moments(
-    parts: ModelParts,
-    tokenizer: Tokenizer,
-    config: LocateThenEditConfig,
-    corpus: Sequence[str] | None,
-    editor: str,
-) -> tuple[dict[int, SecondMoment], JsonObject]:
-    """Return the second moments of the config's layers, and what is known of those that it names."""
     if config.moments is not None:
-        folder, expected = moments_folder(config.moments), model_facts(parts.model, tokenizer)
-        return load_moments(folder, parts, config.moment_layers, expected), moment_facts(folder, expected)
-    if corpus is None and config.dataset is None:
+        folder, expected = moments_folder(config.moments), model_facts(model, tokenizer)
+        moments = load_moments(folder, parts, config.moment_layers, expected)
+        source = moment_facts(folder, expected)
+    elif corpus is not None or config.dataset is not None:
+        texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
+        how = MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens)
+        moments, source = second_moments(parts, tokenizer, config.moment_layers, texts, how), {}
+    else:
         raise EditError(
             f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "
             f"as {editor}(config, corpus=[...]) with texts the model knows, or set dataset='wikimedia/wikipedia:"
             "20231101.en' in the config to read them from the Hub, or moments='ORG/NAME' to use published ones."
         )
-    texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
-    how = MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens)
-    return second_moments(parts, tokenizer, config.moment_layers, texts, how), {}
+    check_tokens(moments, editor)
+    room = int(config.factor_memory * free_memory(model.device))
+    return Fitted(templates, moments, source, max(_SMALL, room))
 
 
 def check_tokens(moments: Mapping[int, SecondMoment], user: str) -> None:

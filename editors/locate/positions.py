@@ -58,12 +58,7 @@ class PreparedEdit:
 
 def encode_text(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """Return the token ids of a text with the special tokens this tokenizer puts in front (and none behind)."""
-    lead, body = _lead_and_body(tokenizer, text)
-    return (*lead, *body)
-
-
-def _lead_and_body(tokenizer: Tokenizer, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return leading_specials(tokenizer), tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return (*leading_specials(tokenizer), *tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def last_token_before(tokenizer: Tokenizer, text: str, end: int) -> int:
@@ -83,21 +78,21 @@ def last_token_before(tokenizer: Tokenizer, text: str, end: int) -> int:
     Raises:
         PromptError: No token holds the character, or tokens of a slow tokenizer merge across `end`.
     """
-    lead, body = _lead_and_body(tokenizer, text)
+    n_lead = len(leading_specials(tokenizer))
     if tokenizer.is_fast:
         offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
         holding = [index for index, (start, stop) in enumerate(offsets) if start < end <= stop]
         if holding:
-            return len(lead) + holding[-1]
+            return n_lead + holding[-1]
         raise PromptError(f"no token of {text!r} holds its character {end - 1} ({text[end - 1]!r}). Check the subject.")
-    head = tuple(tokenizer(text[:end], add_special_tokens=False)["input_ids"])
+    head, body = (tuple(tokenizer(part, add_special_tokens=False)["input_ids"]) for part in (text[:end], text))
     if not head or body[: len(head)] != head:
         raise PromptError(
             f"{text!r}: tokens merge across the end of the subject (character {end}) and this slow tokenizer has no "
             f"character offsets. Up to there: {tokenizer.convert_ids_to_tokens(list(head))}; whole: "
             f"{tokenizer.convert_ids_to_tokens(list(body))}. Load the fast tokenizer or rephrase the prompt."
         )
-    return len(lead) + len(head) - 1
+    return n_lead + len(head) - 1
 
 
 def _subject_end(template: str, request: EditRequest) -> tuple[str, int]:

@@ -37,20 +37,6 @@ class Preset(NamedTuple):
     settings: Settings
 
 
-class Rule(NamedTuple):
-    """Settings for models that have no row in `PRESETS`.
-
-    Attributes:
-        like: The model with these layers.
-        depth: Of the first and last layer there, as a share of all.
-        settings: The other settings.
-    """
-
-    like: str
-    depth: tuple[float, float]
-    settings: Settings
-
-
 def _tuples(settings: Settings) -> Settings:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
@@ -60,16 +46,10 @@ with Path(__file__).with_name("presets.tsv").open(encoding="utf-8", newline="") 
 _TABLE = {(r["editor"], r["model"]): Preset(r["source"], _tuples(json.loads(r["settings"]))) for r in _ROWS}
 PRESETS = {key: row for key, row in _TABLE.items() if key[1] != "any other"}
 """(editor, model) -> settings and source."""
-_DEPTHS = {
-    "ft": ("Gemma 3 270M", (1 / 18, 1 / 18)),
-    "lora": ("SmolLM2-135M", (1 / 30, 5 / 30)),
-    "rome": ("Llama-2-7B", (5 / 32, 5 / 32)),
-    "memit": ("Llama-2-7B", (4 / 32, 8 / 32)),
-    "emmet": ("Llama-2-7B", (5 / 32, 5 / 32)),
-    "alphaedit": ("Llama-2-7B", (4 / 32, 8 / 32)),
-}
-DEFAULTS = {editor: Rule(*row, _TABLE[editor, "any other"].settings) for editor, row in _DEPTHS.items()}
-"""Editor -> rule; `MAX_CHANGE` bounds each, and what is a size of weights is a share of theirs.
+DEFAULTS = {editor: row.settings for (editor, model), row in _TABLE.items() if model == "any other"}
+"""Editor -> rule: settings, and which model (like) has its first and last layer at which depth, as a share of all.
+
+`MAX_CHANGE` bounds each, and what is a size of weights is a share of theirs.
 
 `moment_weight` is for keys as long as Llama-2-7B's and is lowered or raised with their length d_ff: k^T C^-1 k, which
 it weighs C against, is d_ff on average over the keys k that C = E[k k^T] is made of. Left as it is, it would let MEMIT
@@ -108,9 +88,10 @@ def preset(editor: str, model: Model, quiet: bool = False) -> dict[str, Any]:
     if row := PRESETS.get((editor, MODELS.get(shape, ""))):
         return dict(row.settings)
     one_of("editor with published settings", editor, DEFAULTS)
-    like, (low, high), settings = DEFAULTS[editor]
+    settings: dict[str, Any] = dict(DEFAULTS[editor])
+    like, (low, high) = settings.pop("like"), settings.pop("depth")
     if isinstance(weight := settings.get("moment_weight"), float):
-        settings = {**settings, "moment_weight": round(weight * shape[3] / _KEY_LENGTH, 1)}
+        settings["moment_weight"] = round(weight * shape[3] / _KEY_LENGTH, 1)
     n_layers = shape[1]
     top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change
     first, last = (min(round(share * n_layers), top) for share in (low, high))

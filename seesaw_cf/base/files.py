@@ -138,12 +138,10 @@ def sweep(folder: Path) -> None:
 
 
 def size(amount: float) -> str:
-    """Return a number of bytes as people read it: "8.2 GB"."""
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:,.1f} GB"
+    """Return a number of bytes as people read it: "8.20GB"."""
+    from tqdm import tqdm
+
+    return f"{tqdm.format_sizeof(amount)}B"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

@@ -24,23 +24,13 @@ _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "ev
 
 def versions() -> JsonObject:
     """Return the versions of what computes the numbers, Python, and the commit of this checkout ("" outside one)."""
-    facts: JsonObject = {"python": platform.python_version()}
+    facts: JsonObject = {"python": platform.python_version(), **dict.fromkeys([*_PACKAGES, "commit"], "")}
     for name in _PACKAGES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             facts[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            facts[name] = ""
-    try:
-        answer = subprocess.run(
-            ["git", f"--git-dir={Path(__file__).parents[2] / '.git'}", "rev-parse", "HEAD"],  # not one around it
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-        facts["commit"] = answer.stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        facts["commit"] = ""
+    with suppress(OSError, subprocess.SubprocessError):
+        asked = ["git", f"--git-dir={Path(__file__).parents[2] / '.git'}", "rev-parse", "HEAD"]  # not one around it
+        facts["commit"] = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     return facts
 
 

@@ -104,7 +104,7 @@ def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: p
     found = preset(editor, shaped(*STRANGERS[name]))
     assert found["layers"]
     layers = list(found["layers"])
-    like = DEFAULTS[editor].like
+    like = DEFAULTS[editor]["like"]
     assert f"Layers {layers} are those at the depth of {like}'s and untested here" in caplog.text
     assert "untested here. Give others with --editor-config" in caplog.text
 
