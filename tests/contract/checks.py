@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.contract import fault_of_delta, fault_of_restore, traces
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import at_subject, prepare
 from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import WeightDelta, applied
@@ -22,19 +21,15 @@ from seesaw_cf.types import Cloze, EditRequest
 
 
 def check_leaves_no_trace(
-    editor: Any,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    requests: Sequence[EditRequest],
-    folder: Path,
+    editor: Any, model: Model, tokenizer: Tokenizer, asked: Requests, folder: Path
 ) -> WeightDelta:
     """Model, tokenizer, random state, autograd and disk are as before."""
-    delta, broken = traces(editor, model, tokenizer, requests, folder)
+    delta, broken = traces(editor, model, tokenizer, asked, at)
     assert not broken, f"{editor!r} changed: {', '.join(broken)}"
     return delta
 
 
-def check_delta(delta: WeightDelta, model: PreTrainedModel) -> None:
+def check_delta(delta: WeightDelta, model: Model) -> None:
     """The change fits the model, and its meta says what made it."""
     assert not (fault := fault_of_delta(delta, model)), fault
     facts = json.loads(json.dumps(delta.meta))
@@ -52,7 +47,7 @@ def check_equal(delta: WeightDelta, again: WeightDelta) -> None:
         assert torch.equal(delta.dense(name), again.dense(name)), f"{name}: the same edit gave another change"
 
 
-def check_restores(model: PreTrainedModel, delta: WeightDelta) -> None:
+def check_restores(model: Model, delta: WeightDelta) -> None:
     """Bitwise restore: after a block, after an exception, and nested."""
     assert not (fault := fault_of_restore(model, delta)), fault
     before = fingerprint(model)
@@ -64,9 +59,7 @@ def check_restores(model: PreTrainedModel, delta: WeightDelta) -> None:
     assert fingerprint(model) == before
 
 
-def check_approaches(
-    editor: Any, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, request: EditRequest, delta: WeightDelta
-) -> None:
+def check_approaches(editor: Any, model: Model, tokenizer: Tokenizer, request: EditRequest, delta: WeightDelta) -> None:
     """What the edit writes at the subject's last token goes towards the value that was optimised for it.
 
     This holds on every model. That p(target_new) rises as well does not: the new matrix acts at all other tokens too.
@@ -88,7 +81,7 @@ def check_approaches(
 
 
 def new_log_probability(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, request: EditRequest, delta: WeightDelta | None = None
+    model: Model, tokenizer: Tokenizer, request: EditRequest, delta: WeightDelta | None = None
 ) -> float:
     """log p(target_new) on the request's prompt, in nats."""
     with applied(model, delta or WeightDelta()):
