@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -101,24 +101,18 @@ def check_contract(editor: Editor, model: Model, tokenizer: Tokenizer, requests:
     """
     clauses = {_RUNS: ""}
     try:
-        _check(editor, model, tokenizer, requests, clauses)
+        clauses.update(_faults(editor, model, tokenizer, requests))
     except (Exception, SystemExit) as error:  # what another author wrote can fail in any way
         clauses[_RUNS] = failure(error, inspect.getsourcefile(type(editor)) or "")
     return clauses
 
 
-def _check(
-    editor: Editor,
-    model: Model,
-    tokenizer: Tokenizer,
-    requests: Requests,
-    clauses: dict[str, str],
-) -> None:
-    """Write into `clauses` what breaks each; stop where an earlier one makes the next impossible to check."""
+def _faults(editor: Editor, model: Model, tokenizer: Tokenizer, requests: Requests) -> Iterator[tuple[str, str]]:
+    """Yield each clause with what breaks it; stop where an earlier one makes the next impossible to check."""
     fitted = instance("what fit returned", editor.fit(model, tokenizer), Editor, "an editor")  # type: ignore[type-abstract]
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         delta, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
-        clauses["edit leaves model, tokenizer, random state and disk as they were"] = ", ".join(changed)
+        yield "edit leaves model, tokenizer, random state and disk as they were", ", ".join(changed)
         if "weights" in changed:
             return
         model.train()
@@ -126,17 +120,17 @@ def _check(
             again, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
         finally:
             model.eval()
-        clauses["the same of a model in training mode"] = ", ".join(changed)
-        clauses["the same request gives the same change, bit for bit"] = _difference(delta, again)
-        clauses["the change fits the model"] = fault_of_delta(delta, model)
-        if clauses["the change fits the model"]:
+        yield "the same of a model in training mode", ", ".join(changed)
+        yield "the same request gives the same change, bit for bit", _difference(delta, again)
+        yield "the change fits the model", (fault := fault_of_delta(delta, model))
+        if fault:
             return
-        clauses["applied and taken back, the weights are the same bits"] = fault_of_restore(model, delta)
+        yield "applied and taken back, the weights are the same bits", fault_of_restore(model, delta)
         save_delta(delta, Path(name) / "delta", model)
-        clauses["saved and loaded, it is the same change"] = _difference(delta, load_delta(Path(name) / "delta", model))
-        clauses["the new answer becomes likelier"] = _not_likelier(model, tokenizer, requests[0], delta)
+        yield "saved and loaded, it is the same change", _difference(delta, load_delta(Path(name) / "delta", model))
+        yield "the new answer becomes likelier", _not_likelier(model, tokenizer, requests[0], delta)
         several = fitted.edit(model, tokenizer, requests)
-        clauses["several requests make one change that fits the model"] = fault_of_delta(several, model)
+        yield "several requests make one change that fits the model", fault_of_delta(several, model)
 
 
 def _is_json(meta: Mapping[str, object]) -> bool:

@@ -95,7 +95,6 @@ class FTConfig(TuningConfig):
 
     editor: ClassVar[str] = "ft"
     learning_rate: AboveZero = 5e-4
-    steps: Positive = 25
     norm_constraint: AboveZero | None = 5e-4
     objective: Literal["last_token", "teacher_forced"] = "last_token"
     bos_in_target: bool = False
@@ -118,7 +117,6 @@ class FT(FineTuning):
 
     config_class: ClassVar[type[FTConfig]] = FTConfig
     config: FTConfig
-    corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: Tokenizer) -> Method:
         """Return a method that trains copies of weights (and biases), kept within `norm_constraint` of the old ones."""
@@ -209,7 +207,6 @@ class LoRA(FineTuning):
 
     config_class: ClassVar[type[LoRAConfig]] = LoRAConfig
     config: LoRAConfig
-    corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: Tokenizer) -> Method:
         """Return a method that trains two factors for every block of the config."""

@@ -77,7 +77,8 @@ def demonstrations(cases: Iterable[Case]) -> tuple[Demonstration, ...]:
         asked = [("copy", request.text, new)]
         asked += [("update", prompt, new) for prompt in case.paraphrase_prompts[:1]]
         asked += [("retain", prompt, old) for prompt in case.neighborhood_prompts[:1]]
-        examples += [Demonstration(kind, _fact(request), *rest, request.subject) for kind, *rest in asked]
+        subject, fact = request.subject, _fact(request)
+        examples += [Demonstration(kind, fact, question, answer, subject) for kind, question, answer in asked]
     return tuple(examples)
 
 

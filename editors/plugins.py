@@ -139,8 +139,9 @@ def _import(source: str) -> type[Any]:
     own = (kind for kind in classes.values() if kind.__module__.partition(".")[0] == root)
     editors = [kind for kind in own if hasattr(kind, "config_class")]
     if len(editors) != 1:
+        names = ", ".join(kind.__name__ for kind in editors)
         raise EditError(
-            f"editor {source}: {len(editors)} objects in it are classes with a config_class ({', '.join(classes)}), "
+            f"editor {source}: {len(editors)} objects in it are classes with a config_class{names and f' ({names})'}, "
             f"expected one. Name it: {source}:NAME."
         )
     return editors[0]

@@ -47,7 +47,7 @@ class ROMEConfig(LocateThenEditConfig):
 
     def __post_init__(self) -> None:
         """Check the settings; see `LocateThenEditConfig`."""
-        LocateThenEditConfig.__post_init__(self)
+        super().__post_init__()
         if len(self.layers) != 1:
             raise EditError(f"ROMEConfig: layers is {self.layers}, expected exactly one. Use MEMIT to edit several.")
 

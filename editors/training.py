@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.fields import AboveZero, AtLeastZero, Positive, Seed
-from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.base.fields import Positive
+from seesaw_cf.editors.locate.config import MethodConfig
 from seesaw_cf.editors.locate.positions import InputRow
-from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
-from seesaw_cf.models.architectures import Architecture, ModelParts
-from seesaw_cf.models.editor import Model
+from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.tensors import log_probabilities
 
@@ -33,46 +30,20 @@ Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningConfig:
+class TuningConfig(MethodConfig):
     """Settings that FT and LoRA share.
 
     Attributes:
-        layers: Blocks with a trained MLP output projection, from 0.
-        learning_rate: Of Adam.
-        steps: Most passes over the requests.
-        weight_decay: Of Adam (an L2 term on what is trained).
         relative: Sizes are in units of the root mean square of each weight, so that they mean the same on models with
             weights of other sizes: FT's `learning_rate` and `norm_constraint`, LoRA's `alpha`.
-        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         batch_size: Requests per step.
         stop_below: A batch with a loss below this makes no step; training ends when the mean loss of a pass is below
             (nats per target token).
-        seed: For LoRA's random first factor; FT has nothing random.
-        allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type absent from the table.
     """
 
-    editor: ClassVar[str]
-    layers: tuple[int, ...]
-    learning_rate: AboveZero
-    steps: Positive
-    weight_decay: AtLeastZero = 0.0
     relative: bool = False
-    max_change: AboveZero | None = None
     batch_size: Positive = 64
     stop_below: float = 1e-2
-    seed: Seed = 0
-    allow_identity: bool = False
-    architecture: Architecture | None = None
-
-    def __post_init__(self) -> None:
-        """Check types and numbers."""
-        check_settings(self)
-
-    @classmethod
-    def for_model(cls, model: Model) -> Self:
-        """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
-        return cls(**preset(cls.editor, model))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Settings that ROME, MEMIT, EMMET and AlphaEdit share."""
+"""Settings that the methods share, and how they are made from presets and from plain values."""
 
 from __future__ import annotations
 
@@ -17,32 +17,18 @@ D = TypeVar("D", bound=Dataclass)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocateThenEditConfig:
-    """How a new value is found for the subject's last token, and from which texts second moments are taken.
+class MethodConfig:
+    """Settings of every method that has presets.
 
     Attributes:
         layers: Blocks with an edited MLP output projection, from 0.
         learning_rate: Of Adam.
-        steps: Most forward passes of the optimisation; the last one makes no step.
-        weight_decay: Factor of ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
-        clamp: The shift stays in a ball of this radius times ||initial||.
+        steps: Most passes of the optimisation; of locate-then-edit methods the last one makes no step.
+        weight_decay: Of Adam (an L2 term on what is trained); of locate-then-edit methods the factor of
+            ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
         max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
-        kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
-        stop_below: An edit with a loss below this is finished.
-        loss_layer: The block with the output that the loss reads through final norm and head; None = the last one.
-        kl_prompt: Template with "{}" for the subject.
-        context_templates: Templates with "{}" for the prompt; the bare "{}" is put first when absent. None = sampled
-            from the model itself by `fit`, as published, with `seed`.
-        sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
-        max_length: Tokens kept of each text; None = the model's context length.
-        dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
-            "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.models.corpus.Corpus`.
-        moments: Second moments that are there already, in place of texts: a folder, or ORG/NAME on the Hub.
-        seed: For sampled templates and sampled texts.
-        batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
-            agree to rounding).
-        factor_memory: Cholesky factors of second moments (8 bytes an entry) are kept between edits while they take at
-            most this share of the memory that is free after `fit`; beyond, each is made anew in its layer's turn.
+        stop_below: An edit, or a batch of fine-tuning, with a loss below this is finished (nats per target token).
+        seed: For what is random: sampled templates and texts, LoRA's first factor.
         allow_identity: Accept target_new == target_true (the identity control).
         architecture: Row for a model type absent from the table.
     """
@@ -52,23 +38,16 @@ class LocateThenEditConfig:
     layers: tuple[int, ...]
     learning_rate: AboveZero = 0.5
     steps: Positive = 25
-    weight_decay: AtLeastZero = 0.5
-    clamp: AboveZero = 0.75
+    weight_decay: AtLeastZero = 0.0
     max_change: AboveZero | None = None
-    kl_factor: AtLeastZero = 0.0625
     stop_below: float = 0.05
-    loss_layer: int | None = None
-    kl_prompt: str = "{} is a"
-    context_templates: tuple[str, ...] | None = None
-    sample_size: Positive = 100_000
-    max_length: int | None = None
-    dataset: str | None = None
-    moments: str | None = None
     seed: Seed = 0
-    batch_tokens: Positive = 4096
-    factor_memory: AtLeastZero = 0.25
     allow_identity: bool = False
     architecture: Architecture | None = None
+
+    def __post_init__(self) -> None:
+        """Check types and numbers; lists become tuples."""
+        check_settings(self)
 
     @classmethod
     def for_model(cls, model: Model) -> Self:
@@ -78,6 +57,42 @@ class LocateThenEditConfig:
             UnknownNameError: The class is of no editor that has published settings; call it of `ROMEConfig`, ...
         """
         return cls(**preset(cls.editor, model))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocateThenEditConfig(MethodConfig):
+    """How a new value is found for the subject's last token, and from which texts second moments are taken.
+
+    Attributes:
+        clamp: The shift stays in a ball of this radius times ||initial||.
+        kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
+        loss_layer: The block with the output that the loss reads through final norm and head; None = the last one.
+        kl_prompt: Template with "{}" for the subject.
+        context_templates: Templates with "{}" for the prompt; the bare "{}" is put first when absent. None = sampled
+            from the model itself by `fit`, as published, with `seed`.
+        sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
+        max_length: Tokens kept of each text; None = the model's context length.
+        dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
+            "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.models.corpus.Corpus`.
+        moments: Second moments that are there already, in place of texts: a folder, or ORG/NAME on the Hub.
+        batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
+            agree to rounding).
+        factor_memory: Cholesky factors of second moments (8 bytes an entry) are kept between edits while they take at
+            most this share of the memory that is free after `fit`; beyond, each is made anew in its layer's turn.
+    """
+
+    weight_decay: AtLeastZero = 0.5
+    clamp: AboveZero = 0.75
+    kl_factor: AtLeastZero = 0.0625
+    loss_layer: int | None = None
+    kl_prompt: str = "{} is a"
+    context_templates: tuple[str, ...] | None = None
+    sample_size: Positive = 100_000
+    max_length: int | None = None
+    dataset: str | None = None
+    moments: str | None = None
+    batch_tokens: Positive = 4096
+    factor_memory: AtLeastZero = 0.25
 
     @property
     def moment_layers(self) -> tuple[int, ...]:
@@ -95,7 +110,7 @@ class LocateThenEditConfig:
         Raises:
             EditError: A setting no edit could run with.
         """
-        check_settings(self)
+        super().__post_init__()
         templates = self.context_templates
         if templates is not None and "{}" not in templates[:1]:
             object.__setattr__(self, "context_templates", ("{}", *(t for t in templates if t != "{}")))

@@ -12,9 +12,9 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, hide_secrets, unknown_name
@@ -31,43 +31,61 @@ MOST_DRAWS = 1_000_000
 MOST_THREADS = 1024
 
 
-def number(
-    where: str,
-    value: object,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    ends: bool = True,
-    error: type[SeesawError] = RecordError,
-) -> float:
+@dataclass(frozen=True)
+class Range:
+    """A range of numbers, a check by itself and as metadata of `Annotated`.
+
+    Attributes:
+        low, high: Its ends.
+        ends: Its finite ends belong to it.
+        whole: Only whole numbers are in it.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    ends: bool = True
+    whole: bool = False
+
+    @property
+    def words(self) -> str:
+        """The numbers of the range, for messages."""
+        kind, low, high = f"a {'whole' if self.whole else 'finite'} number", self.low, self.high
+        if low == -math.inf and high == math.inf:
+            return kind
+        if high in (math.inf, LARGEST):
+            return f"{kind} {f'of at least {low}' if self.ends else f'above {low}'}"
+        if low == -math.inf:
+            return f"{kind} {f'of at most {high}' if self.ends else f'below {high}'}"
+        return f"{kind} {f'from {low} to {high}' if self.ends else f'between {low} and {high}, both excluded'}"
+
+    def check(self, where: str, value: Any, error: type[SeesawError] = RecordError) -> float:
+        """Return a value that is in the range.
+
+        Raises:
+            RecordError: (or `error`) It is not a number, not finite or outside.
+        """
+        kind = is_finite(value) and (isinstance(value, numbers.Integral) or not self.whole)
+        if kind and (self.low <= value <= self.high if self.ends else self.low < value < self.high):
+            return value  # type: ignore[no-any-return]
+        raise error(f"{where} is {shown(value)}, expected {self.words}.")
+
+
+def number(where: str, value: object, low: float = -math.inf, high: float = math.inf, *, ends: bool = True) -> float:
     """Check that a value is a finite number in a range, and return it as a float.
 
-    Args:
-        where: What the value is, for the message, such as "plan: delta".
-        value: What was given.
-        low, high: The range.
-        ends: The finite ends belong to the range.
-        error: What to raise.
-
     Raises:
-        RecordError: (or `error`) It is not a number, not finite or outside.
+        RecordError: See `Range.check`.
     """
-    if is_finite(value) and (low <= value <= high if ends else low < value < high):
-        return float(value)
-    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
+    return float(Range(low, high, ends).check(where, value))
 
 
-def whole(
-    where: str, value: object, low: int = 0, high: int = LARGEST, *, error: type[SeesawError] = RecordError
-) -> int:
+def whole(where: str, value: object, low: int = 0, high: int = LARGEST) -> int:
     """Check that a value is a whole number in a range, both ends included, and return it.
 
     Raises:
-        RecordError: (or `error`) It is something else.
+        RecordError: It is something else.
     """
-    if not isinstance(value, bool) and isinstance(value, numbers.Integral) and low <= int(value) <= high:
-        return int(value)
-    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, kind='whole number')}.")
+    return int(Range(low, high, whole=True).check(where, value))
 
 
 def seed(where: str, value: object) -> int:
@@ -169,19 +187,6 @@ def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[
     return tuple(check(f"{where}[{index}]", item) for index, item in enumerate(items(where, value)))
 
 
-def expected_number(
-    low: float = -math.inf, high: float = math.inf, *, ends: bool = True, kind: str = "finite number"
-) -> str:
-    """Return the words for a range of numbers."""
-    if low == -math.inf and high == math.inf:
-        return f"a {kind}"
-    if high in (math.inf, LARGEST):
-        return f"a {kind} {f'of at least {low}' if ends else f'above {low}'}"
-    if low == -math.inf:
-        return f"a {kind} {f'of at most {high}' if ends else f'below {high}'}"
-    return f"a {kind} {f'from {low} to {high}' if ends else f'between {low} and {high}, both excluded'}"
-
-
 def shown(value: object, most: int = 120) -> str:
     """Return a value as it is shown in a message: its `repr`, cut to a length, with half surrogate pairs escaped."""
     try:
@@ -212,7 +217,7 @@ def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> S
     raise RecordError(f"{where} is {shown(value)}, expected one such as {like}.")
 
 
-def is_finite(value: object) -> TypeGuard[float]:
+def is_finite(value: object) -> bool:
     """Return whether a value is a number, no bool, that is finite as a float."""
     try:
         return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import numbers
 import re
 import sys
@@ -23,39 +22,11 @@ from types import SimpleNamespace
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from seesaw_cf.base import checks
+from seesaw_cf.base.checks import Range
 from seesaw_cf.base.errors import RecordError, SeesawError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class Range:
-    """A range of numbers.
-
-    Attributes:
-        low, high: Its ends.
-        ends: Its finite ends belong to it.
-        whole: Only whole numbers are in it.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    ends: bool = True
-    whole: bool = False
-
-    @property
-    def words(self) -> str:
-        """The numbers of the range, for messages."""
-        kind = "whole number" if self.whole else "finite number"
-        return checks.expected_number(self.low, self.high, ends=self.ends, kind=kind)
-
-    def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
-        """Raise `error` where a value is not in the range."""
-        if self.whole:
-            checks.whole(where, value, int(self.low), int(self.high), error=error)
-        else:
-            checks.number(where, value, self.low, self.high, ends=self.ends, error=error)
 
 
 @dataclass(frozen=True)

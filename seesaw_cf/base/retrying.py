@@ -159,6 +159,7 @@ def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
             bar.update(number - bar.n)
         finally:
             _STAGES.remove(bar)
+            bar.disable = bar.disable or not bar.n  # nothing was drawn: what was refused leaves no line
 
 
 def stage(name: str) -> None:

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
 
+from seesaw_cf.base.checks import Range
 from seesaw_cf.base.errors import PromptError, RecordError
-from seesaw_cf.base.fields import Range, Share, field_types
+from seesaw_cf.base.fields import Share, field_types
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
 from seesaw_cf.stats.plain import json_text

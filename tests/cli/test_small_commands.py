@@ -113,7 +113,7 @@ def test_cache_drops_what_nobody_used(
     for name in ("pre/old.parquet", "mend/key/a", "own"):
         os.utime(files[name], (month_ago, month_ago))
     assert call("setup", "--prune", 30) == 0
-    assert "1 kB deleted, unused for 30 days; 3 kB left" in capsys.readouterr().out
+    assert "1.00kB deleted, unused for 30 days; 3.00kB left" in capsys.readouterr().out
     assert [name for name, file in files.items() if not file.exists()] == ["pre/old.parquet"]
     assert call("setup", "--prune", 0) == 0
     assert [name for name, file in files.items() if file.exists()] == ["own"]

@@ -24,7 +24,7 @@ def check_leaves_no_trace(
     editor: Any, model: Model, tokenizer: Tokenizer, asked: Requests, folder: Path
 ) -> WeightDelta:
     """Model, tokenizer, random state, autograd and disk are as before."""
-    delta, broken = traces(editor, model, tokenizer, asked, at)
+    delta, broken = traces(editor, model, tokenizer, asked, folder)
     assert not broken, f"{editor!r} changed: {', '.join(broken)}"
     return delta
 

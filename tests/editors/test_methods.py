@@ -13,10 +13,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.checks import shortened
-from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.locate.fitted import Factor, Fitted, factorise
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import (
@@ -27,7 +26,6 @@ from seesaw_cf.editors.locate.positions import (
     prepare,
     sample_templates,
 )
-from seesaw_cf.editors.locate.presets import DEFAULTS
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
@@ -73,25 +71,17 @@ def test_finished_edits_leave_the_batch() -> None:
     base = MEMITConfig(layers=(1,), **{**SETTINGS, "steps": 12})
     with frozen(model):
         free = optimise(parts, edits, 1, base)
+        small = optimise(parts, edits, 1, replace(base, batch_tokens=1))
         limits = sorted(loss[6][0] for loss in free.losses)
         config = replace(base, stop_below=limits[1])
         together = optimise(parts, edits, 1, config)
         alone = [optimise(parts, [edit], 1, config) for edit in edits]
+    assert torch.allclose(free.shift, small.shift, rtol=1e-9, atol=1e-12), "small batches change nothing"
     steps = [len(loss) for loss in together.losses]
     assert len(set(steps)) > 1
     for index, single in enumerate(alone):
         assert steps[index] == len(single.losses[0])
         assert torch.allclose(together.shift[index], single.shift[0], rtol=1e-9, atol=1e-10)
-
-
-def test_small_batches_change_nothing() -> None:
-    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
-    parts = model_parts(model)
-    edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
-    config = MEMITConfig(layers=(1,), **SETTINGS)
-    with frozen(model):
-        whole, single = (optimise(parts, edits, 1, replace(config, batch_tokens=n)) for n in (4096, 1))
-    assert torch.allclose(whole.shift, single.shift, rtol=1e-9, atol=1e-12)
 
 
 def test_rome_puts_its_value_where_it_says() -> None:
@@ -288,26 +278,9 @@ def test_templates_start_from_the_end_of_text_where_no_token_begins_one() -> Non
 
 def test_bare_prompt_is_always_first() -> None:
     assert MEMITConfig(layers=(1,), context_templates=("So. {}", "{}")).context_templates == ("{}", "So. {}")
-    with pytest.raises(EditError, match="expected exactly one"):
-        MEMITConfig(layers=(1,), context_templates=("{}", "no place"))
-
-
-def test_rules_make_valid_configs() -> None:
-    for editor in DEFAULTS:
-        for kind in ("gpt2", "llama"):
-            config = load_editor(editor).config_class.for_model(tiny_model(kind))
-            assert all(0 <= layer < 4 for layer in config.layers)
-            assert config.layers
-
-
-def test_unknown_names_are_errors_with_suggestions() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'memit'"):
-        load_editor("memitt")
-    with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'moment_wait'.*'moment_weight'"):
-        with_settings(MEMITConfig(layers=(1,)), {"moment_wait": 3})
-    with pytest.raises(EditError, match="steps is 0"):
-        MEMITConfig(layers=(1,), steps=0)
-    assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)
+    for wrong in ({"context_templates": ("{}", "no place")}, {"steps": 0}):
+        with pytest.raises(EditError, match="expected"):
+            MEMITConfig(layers=(1,), **wrong)
 
 
 def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
