@@ -30,7 +30,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_checkpoint_is_the_edited_model(name: str, dtype: torch.dtype, tokenizer: Any, tmp_path: Path) -> None:
-    model: Any = tiny(name).to(dtype)  # type: ignore[arg-type]
+    model: Any = tiny(name, dtype=dtype)
     before = digest(parameter_hashes(model))
     delta = low_rank_delta(model, name)
     merge_and_save(model, tokenizer, delta, tmp_path / "edited")

@@ -8,33 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPTJConfig,
-    GPTJForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    PreTrainedModel,
-)
+from transformers import PreTrainedModel
 
 from seesaw_cf.models.weights import LowRank, WeightDelta
+from tests.fakes import tiny_model
 
 VOCABULARY = 61
-_DECODER: dict[str, Any] = {
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "vocab_size": VOCABULARY,
-    "max_position_embeddings": 32,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
+# Architecture -> the MLP matrices that deltas below touch.
+ARCHITECTURES = {
+    "gpt2": ("transformer.h.0.mlp.c_proj.weight", "transformer.h.1.mlp.c_fc.weight"),
+    "gptj": ("transformer.h.0.mlp.fc_out.weight", "transformer.h.1.mlp.fc_in.weight"),
+    "llama": ("model.layers.0.mlp.down_proj.weight", "model.layers.1.mlp.gate_proj.weight"),
+    "mistral": ("model.layers.0.mlp.down_proj.weight", "model.layers.1.mlp.up_proj.weight"),
 }
-_GPT: dict[str, Any] = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY}
-_END: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 0}
 
 
 def changing(name: str, **changes: Any) -> Callable[[Path], None]:
@@ -47,45 +33,16 @@ def changing(name: str, **changes: Any) -> Callable[[Path], None]:
     return change
 
 
-# architecture -> (model class, config, names of the MLP matrices that deltas below touch)
-ARCHITECTURES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
-    "gpt2": (
-        GPT2LMHeadModel,
-        GPT2Config(**_GPT, **_END),
-        ("transformer.h.0.mlp.c_proj.weight", "transformer.h.1.mlp.c_fc.weight"),
-    ),
-    "gptj": (
-        GPTJForCausalLM,
-        GPTJConfig(**_GPT, **_END, rotary_dim=4),
-        ("transformer.h.0.mlp.fc_out.weight", "transformer.h.1.mlp.fc_in.weight"),
-    ),
-    "llama": (
-        LlamaForCausalLM,
-        LlamaConfig(**_DECODER),
-        ("model.layers.0.mlp.down_proj.weight", "model.layers.1.mlp.gate_proj.weight"),
-    ),
-    "mistral": (
-        MistralForCausalLM,
-        MistralConfig(**_DECODER, num_key_value_heads=1),
-        ("model.layers.0.mlp.down_proj.weight", "model.layers.1.mlp.up_proj.weight"),
-    ),
-}
-
-
-def tiny(name: str, seed: int = 0) -> PreTrainedModel:
+def tiny(name: str, seed: int = 0, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """A random model in eval mode; the caller's random state is left alone."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        kind, config, _ = ARCHITECTURES[name]
-        model: PreTrainedModel = kind(config).eval()
-    return model
+    return tiny_model(name, seed, dtype, vocab_size=VOCABULARY)
 
 
 def low_rank_delta(model: PreTrainedModel, name: str, ranks: tuple[int, ...] = (3, 1), seed: int = 1) -> WeightDelta:
     """A low-rank change of two matrices, of different ranks, large enough to move logits by tenths."""
     generator = torch.Generator().manual_seed(seed)
     updates = {}
-    for parameter, rank in zip(ARCHITECTURES[name][2], ranks, strict=True):
+    for parameter, rank in zip(ARCHITECTURES[name], ranks, strict=True):
         rows, columns = model.get_parameter(parameter).shape
         left = torch.randn(rows, rank, generator=generator) * 0.3
         updates[parameter] = LowRank(left, torch.randn(rank, columns, generator=generator) * 0.3)
