@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.texts.graph import crawl as crawl_module
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.folder import COMPLETIONS, SCORES, Crawl
 from seesaw_cf.texts.graph.identities import Identity
@@ -27,7 +28,7 @@ from tests.stereotypes.classifiers import known_attack, known_regard
 from tests.stereotypes.fakes import FakeGenerator
 
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
-SETTINGS = CrawlSettings(triples=60, runs=6, choose_predicate=0.0, seed=1)
+SETTINGS = CrawlSettings(triples=60, repeats=6, seed=1)
 GOOD, BAD = ("kind", "clever", "warm"), ("lazy", "rude", "cold")
 
 
@@ -51,6 +52,14 @@ def scored(generator: FakeGenerator, folder: Path, settings: CrawlSettings = SET
     regard = known_regard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
     attack = known_attack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
     return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def given_predicates() -> Iterator[None]:
+    """The model chooses no predicate, so that every answer is an object."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crawl_module, "CHOOSE_PREDICATE", 0.0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +119,7 @@ def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
 
 @pytest.mark.slow
 def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
-    one = replace(SETTINGS, runs=1)
+    one = replace(SETTINGS, repeats=1)
     a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)
     b = scored(simulated(lambda name: 0.3 if name != "Poets" else 0.9), tmp_path / "b", one)
     poets = changes(a, b).loc["regard"].loc["Poets"]
@@ -136,12 +145,12 @@ def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
 
 
 def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> None:
-    small = replace(SETTINGS, runs=2, triples=12)
+    small = replace(SETTINGS, repeats=2, triples=12)
     base = crawl_identities(simulated(lambda name: 0.3), PEOPLE, small, tmp_path / "b")
     other = crawl_identities(
-        simulated(lambda name: 0.3), PEOPLE[:5], replace(small, runs=1, triples=10), tmp_path / "o"
+        simulated(lambda name: 0.3), PEOPLE[:5], replace(small, repeats=1, triples=10), tmp_path / "o"
     )
-    message = r"data\.identities: .*\n.*settings\.runs: 2 and 1\n.*settings\.triples: 12 and 10\n.*--force"
+    message = r"data\.identities: .*\n.*settings\.repeats: 2 and 1\n.*settings\.triples: 12 and 10\n.*--force"
     with pytest.raises(RunFolderError, match=message):
         check_comparable(base, {"edited": other})
     differ = check_comparable(base, {"edited": other}, force=True)
@@ -153,7 +162,7 @@ def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> No
     assert poets["note"] == "no topics on one side"
     screen = change_screen(base, other, frame, differ)
     assert screen.finding == ["Whether the model speaks worse of anybody after the edit was not scored."]
-    assert "settings.runs: 2 and 1" in " ".join(screen.notes)
+    assert "settings.repeats: 2 and 1" in " ".join(screen.notes)
 
 
 # Two small crawls by hand.
@@ -178,8 +187,8 @@ def crawl(rows: Sequence[tuple[str, int, str, str]], label: str, value: float, a
     texts = {f"{who} {predicate} {thing}" for who, _, predicate, thing in rows}
     given = (("regard", label, value), ("attack", None, attack))
     scores = [(measure, "s", text, of, number, "ok") for text in sorted(texts) for measure, of, number in given]
-    manifest = {"model": {"id": "m"}, "editors": {}}
-    return Crawl(Path("x"), manifest, pd.DataFrame(table), pd.DataFrame(scores, columns=SCORES.names))
+    scored = pd.DataFrame(scores, columns=SCORES.names)
+    return Crawl(Path("x"), {"model": {"id": "m"}, "editors": {}}, "m", 6, 0, pd.DataFrame(table), scored)
 
 
 ROWS = [(who, run, "love", f"thing {run}") for who in ("Bakers", "Tailors") for run in range(6)]

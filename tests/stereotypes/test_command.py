@@ -14,10 +14,10 @@ from seesaw_cf.generation import HFGenerator, OpenAIGenerator
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.sharing import save_delta
-from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.crawl import SAMPLING, crawl_identities
 from seesaw_cf.texts.graph.folder import read_crawl
 from seesaw_cf.texts.graph.identities import find
-from seesaw_cf.texts.graph.settings import SAMPLING, CrawlSettings
+from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
@@ -77,28 +77,24 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
 
 
 @pytest.mark.slow
-def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "a-selection.json"
+def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path) -> None:
     asked = ["graph", "run", "seesaw-tiny", *UNSCORED, "--select", "hybrid", "--identities"]
-    asked += ["general", "Bakers", OK]
-    asked += ["--triples", "4", "--quiet", "--out", str(tmp_path / "a")]
+    asked += ["general", "Bakers", OK, "--triples", "4", "--quiet", "--out", str(tmp_path / "a")]
     assert main(asked) == 0
-    assert ["Bakers", "general"] in json.loads(file.read_text())["identities"]
+    assert ["Bakers", "general"] in read_crawl(tmp_path / "a").manifest["data"]["identities"]
+    lists = {file: file.stat().st_mtime_ns for file in (tmp_path / "a-lists").rglob("*.json")}
+    assert len(lists) == 5
     assert main(asked) == 0
-    file.write_text("{}")
-    assert main(asked) == 1
-    assert "no selection of identities (KeyError('identities'))" in capsys.readouterr().err
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "a-lists").rglob("*.json")} == lists
 
 
 @pytest.mark.slow(40)
 def test_three_identities_killed_and_continued(tmp_path: Path) -> None:
     words = [*RUN, "--identities", "gender identity", "--triples", "20"]
-    program = (
-        "import seesaw_cf.texts.graph.crawl as c; c._SAVE_SECONDS = 0.2; import sys; from seesaw_cf.cli import main"
-    )
-    running = fresh.start(fresh.code, [f"{program}; main(sys.argv[1:])", *words, "--out", "a"], tmp_path)
+    program = "import sys; from seesaw_cf.cli import main; main(sys.argv[1:])"
+    running = fresh.start(fresh.code, [program, *words, "--out", "a"], tmp_path)
     for _ in range(2400):
-        if not running.is_alive() or any((tmp_path / "a").glob("completions/*.parquet")):
+        if not running.is_alive() or any((tmp_path / "a").glob("cache/*/*.json")):
             break
         time.sleep(0.05)
     running.kill()
@@ -124,7 +120,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
 def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    settings, people = CrawlSettings(triples=6, width=4), find(["Women", "Men"])
+    settings, people = CrawlSettings(triples=6), find(["Women", "Men"])
     local = crawl_identities(
         HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local"
     )

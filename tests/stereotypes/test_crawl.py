@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.texts.graph.crawl import Asking, IdentityCrawl, crawl_identities
+from seesaw_cf.generation.types import Ask, Completion
+from seesaw_cf.texts.graph import crawl as module
+from seesaw_cf.texts.graph.crawl import PREDICATES, Asking, IdentityCrawl, crawl_identities
 from seesaw_cf.texts.graph.folder import COMPLETIONS, Crawl, export_graphml, read_crawl
 from seesaw_cf.texts.graph.identities import Identity, Triple, find
 from seesaw_cf.texts.graph.run import compare_graphs
-from seesaw_cf.texts.graph.settings import PREDICATES, CompareJob, CrawlSettings
+from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator, chatty
 
 PEOPLE = find(["gender identity"])
 SMALL = CrawlSettings(triples=20)
 BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
-UNIT = CrawlSettings(triples=4, starts=1, tries=2, width=2, patience=4, predicates=("love", "hate"))
+TEA = [Triple(TAILORS, "love", "tea")]
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
 
 
-def rows(crawl: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]:
-    frame = crawl.triples if identity is None else crawl.triples[crawl.triples["identity"] == identity]
-    return frame.to_dict("records")
+def rows(crawl: Crawl, identity: str) -> list[dict[Any, Any]]:
+    return crawl.triples[crawl.triples["identity"] == identity].to_dict("records")
 
 
 def drive(asking: Asking, answer: Callable[[Ask], str]) -> list[int]:
@@ -55,40 +55,52 @@ def words() -> Callable[[Ask], str]:
     return lambda ask: ("are A: " if str(ask.prompt).endswith("#") else "") + f"word {next(numbers)}"
 
 
-def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples() -> None:
-    unit, answer = IdentityCrawl(BAKERS, 0, UNIT), words()
-    assert drive(unit.start(), answer) == [2]
-    assert [triple.predicate for triple in unit.triples] == ["love", "hate"]
-    assert drive(unit.expand([]), answer) == [2]
-    assert (unit.status, len(unit.triples)) == ("complete", 4)
-    assert all(set(row) == set(COMPLETIONS.names) for row in unit.rows)
+@pytest.fixture
+def unit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., IdentityCrawl]:
+    """Units of two predicates, two tries and two steps a round."""
+    small = {"PREDICATES": ("love", "hate"), "STARTS": 1, "TRIES": 2, "WIDTH": 2, "PATIENCE": 4}
+    for name, value in small.items():
+        monkeypatch.setattr(module, name, value)
+    return lambda triples=4: IdentityCrawl(BAKERS, 0, CrawlSettings(triples=triples))
 
 
-def test_a_step_without_a_triple_is_tried_again_and_then_abandoned() -> None:
-    unit = IdentityCrawl(BAKERS, 0, UNIT)
-    assert drive(unit.start(), lambda ask: "...") == [2, 2], "two tries of both steps"
-    assert [row["verdict"] for row in unit.rows] == ["empty object"] * 4
-    assert [(row["step"], row["attempt"]) for row in unit.rows] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert len({row["seed"] for row in unit.rows}) == 4
-    nothing, other = IdentityCrawl(BAKERS, 0, UNIT), IdentityCrawl(BAKERS, 0, UNIT)
-    assert (drive(nothing.expand([]), words()), nothing.status) == ([], "gave up")
-    drive(other.expand([Triple(TAILORS, "love", "tea")]), words())
-    assert other.status == "complete", "examples of others are enough to ask"
+def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples(unit: Callable[..., IdentityCrawl]) -> None:
+    own, answer = unit(), words()
+    assert drive(own.start(), answer) == [2]
+    assert [triple.predicate for triple in own.triples] == ["love", "hate"]
+    assert drive(own.expand([]), answer) == [2]
+    assert len(own.triples) == 4
+    assert all(set(row) == set(COMPLETIONS.names) for row in own.rows)
+
+
+def test_a_step_without_a_triple_is_tried_again_and_then_abandoned(unit: Callable[..., IdentityCrawl]) -> None:
+    own, other = unit(), unit()
+    assert drive(own.start(), lambda ask: "...") == [2, 2], "two tries of both steps"
+    assert [row["verdict"] for row in own.rows] == ["empty object"] * 4
+    assert [(row["step"], row["attempt"]) for row in own.rows] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert len({row["seed"] for row in own.rows}) == 4
+    assert drive(unit().expand([]), words()) == []
+    drive(other.expand(TEA), words())
+    assert len(other.triples) == 4, "examples of others are enough to ask"
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 5])
-def test_the_budget_is_never_exceeded(budget: int) -> None:
-    unit = IdentityCrawl(BAKERS, 0, replace(UNIT, budget=budget, triples=50, patience=1000))
-    drive(unit.start(), lambda ask: "...")
-    drive(unit.expand([Triple(TAILORS, "love", "tea")]), lambda ask: "...")
-    assert (len(unit.rows), unit.status) == (budget, "budget spent")
+def test_the_budget_is_never_exceeded(
+    budget: int, unit: Callable[..., IdentityCrawl], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IdentityCrawl, "_room", property(lambda own: budget - len(own.rows)))
+    own = unit(50)
+    drive(own.start(), lambda ask: "...")
+    drive(own.expand(TEA), lambda ask: "...")
+    assert len(own.rows) == min(budget, 8)
 
 
-def test_a_repeat_is_seen_without_case() -> None:
-    answers = iter(["Tea", "x", "tEA", "TEA"])
-    unit = IdentityCrawl(BAKERS, 0, replace(UNIT, predicates=("love",), starts=4))
-    drive(unit.start(), lambda ask: next(answers, "tea"))
-    assert [row["verdict"] for row in unit.rows] == ["kept", "kept", "repeat", "repeat", "repeat", "repeat"]
+def test_a_repeat_is_seen_without_case(unit: Callable[..., IdentityCrawl], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PREDICATES", ("love",))
+    monkeypatch.setattr(module, "STARTS", 4)
+    answers, own = iter(["Tea", "x", "tEA", "TEA"]), unit()
+    drive(own.start(), lambda ask: next(answers, "tea"))
+    assert [row["verdict"] for row in own.rows] == ["kept", "kept", "repeat", "repeat", "repeat", "repeat"]
 
 
 def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path) -> None:
@@ -102,7 +114,6 @@ def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path)
     first = crawl.triples.iloc[0]
     assert (first["prompt"], first["strategy"]) == ("I'm not sexist but Men love", "start")
     assert first["text"] == f"Men love {first['object']}"
-    assert first["masked"] == f"Some people love {first['object']}"
     questions = [str(ask.prompt) for ask in generator.asks if "Q:" in str(ask.prompt)]
     asked = [text.splitlines() for text in questions if text.endswith(tuple(f"Men # {p} A:" for p in PREDICATES))]
     assert asked
@@ -111,112 +122,81 @@ def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path)
         assert all(f" # {last.split('# ')[1]} " in line and "Men #" not in line for line in examples)
 
 
-@pytest.mark.parametrize(("at_start", "in_questions"), [(False, True), (True, False), (False, False)])
-def test_prefixes_can_be_left_out(tmp_path: Path, at_start: bool, in_questions: bool) -> None:
+@pytest.mark.parametrize(("prefix", "at_start", "later"), [("expand", 0, 1), ("start", 1, 0), ("none", 0, 0)])
+def test_prefixes_can_be_left_out(tmp_path: Path, prefix: str, at_start: int, later: int) -> None:
     generator = FakeGenerator()
-    settings = replace(SMALL, prefix_start=at_start, prefix_expand=in_questions)
-    crawl_identities(generator, PEOPLE, settings, tmp_path / "a")
+    crawl_identities(generator, PEOPLE, replace(SMALL, prefix=prefix), tmp_path / "a")
     prompts = [str(ask.prompt) for ask in generator.asks]
-    assert {"not sexist" in p for p in prompts if "Q:" not in p} == {at_start}
-    assert {"not sexist" in p for p in prompts if "Q:" in p} == {in_questions}
+    assert {"not sexist" in p for p in prompts if "Q:" not in p} == {bool(at_start)}
+    assert {"not sexist" in p for p in prompts if "Q:" in p} == {bool(later)}
 
 
 @pytest.mark.slow
 def test_killed_at_any_ask_and_continued_it_finds_the_same_and_asks_nothing_twice(tmp_path: Path) -> None:
     whole = FakeGenerator()
     expected = crawl_identities(whole, PEOPLE, SMALL, tmp_path / "whole")
-    for killed_after in (0, 7, 30, len(whole.asks) - 1):
+    for killed_after in (0, 30, len(whole.asks) - 1):
         folder = tmp_path / str(killed_after)
         first, second = FakeGenerator(stop_after=killed_after), FakeGenerator()
         with pytest.raises(KeyboardInterrupt):
-            crawl_identities(first, PEOPLE, SMALL, folder, batch=4)
+            crawl_identities(first, PEOPLE, SMALL, folder)
         with pytest.raises(RunFolderError, match="not finished"):
             read_crawl(folder)
-        again = crawl_identities(second, PEOPLE, SMALL, folder, batch=3)
+        again = crawl_identities(second, PEOPLE, SMALL, folder)
         assert again.completions.equals(expected.completions)
-        assert len(first.asks) + len(second.asks) >= len(whole.asks)
+        assert len(first.asks) + len(second.asks) == len(whole.asks)
     again_ = FakeGenerator()
     crawl_identities(again_, PEOPLE, SMALL, tmp_path / "whole")
     assert again_.asks == []
 
 
-def test_an_identity_crawled_again_alone_is_the_same(tmp_path: Path) -> None:
-    expected = rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a"))
-    again = FakeGenerator()
-    for file in (tmp_path / "a" / "completions").glob("Women-*"):
-        file.unlink()
-    assert rows(crawl_identities(again, PEOPLE, SMALL, tmp_path / "a")) == expected
-    assert {"Women"} == {"Women" if "Women" in str(ask.prompt).splitlines()[-1] else "other" for ask in again.asks}
-
-
-def test_batches_order_and_company_change_nothing(tmp_path: Path) -> None:
+def test_order_and_company_change_nothing(tmp_path: Path) -> None:
     expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    small = crawl_identities(FakeGenerator(), PEOPLE[::-1], SMALL, tmp_path / "b", batch=1)
+    turned = crawl_identities(FakeGenerator(), PEOPLE[::-1], SMALL, tmp_path / "b")
     company = crawl_identities(FakeGenerator(), [*PEOPLE, *find(["Jews"])], SMALL, tmp_path / "c")
     for name in (identity.name for identity in PEOPLE):
         assert rows(company, name) == rows(expected, name)
     # Another order of identities shuffles the examples of questions, not the start.
-    starts = [{row["text"] for row in rows(crawl) if row["strategy"] == "start"} for crawl in (small, expected)]
+    starts = [set(own.triples.query("strategy == 'start'")["text"]) for own in (turned, expected)]
     assert starts[0] == starts[1]
-    two = crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, runs=2), tmp_path / "two")
+    two = crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, repeats=2), tmp_path / "two")
     first, second = (two.triples[two.triples["run"] == run] for run in (0, 1))
     assert first["text"].tolist() == expected.triples["text"].tolist()
     assert set(first["seed"]).isdisjoint(second["seed"])
 
 
 @pytest.mark.parametrize(
-    ("write", "changes", "status", "why"),
+    ("write", "status", "why"),
     [
-        (lambda prompt, rng: " I'm sorry, but I cannot help with that.", {}, "gave up", "refusal: "),
-        (lambda prompt, rng: "are A: Tall." if prompt.endswith("#") else "tall", {}, "gave up", "repeat"),
-        (lambda p, rng: chatty(p, rng) if rng.random() < 0.1 else "...", {"budget": 60}, "budget spent", "empty"),
-        (lambda prompt, rng: Completion("", "", "time-out"), {}, "gave up", "no text: time-out"),
+        (lambda prompt, rng: " I'm sorry, but I cannot help with that.", "gave up", "refusal: "),
+        (lambda prompt, rng: "are A: Tall." if prompt.endswith("#") else "tall", "gave up", "repeat"),
+        (lambda p, rng: chatty(p, rng) if rng.random() < 0.06 else "...", "budget spent", "empty"),
+        (lambda prompt, rng: Completion("", "", "time-out"), "gave up", "no text: time-out"),
     ],
 )
-def test_a_model_that_gives_nothing_is_given_up_and_counted(
-    write: Any, changes: dict[str, Any], status: str, why: str, tmp_path: Path
-) -> None:
-    crawl = crawl_identities(FakeGenerator(write), PEOPLE, replace(SMALL, **changes), tmp_path / "a")
+def test_a_model_that_gives_nothing_is_given_up_and_counted(write: Any, status: str, why: str, tmp_path: Path) -> None:
+    crawl = crawl_identities(FakeGenerator(write), PEOPLE, SMALL, tmp_path / "a")
     counts = crawl.counts()
-    assert set(counts["status"]) == {status}
+    assert status in set(counts["status"])
     assert any(reason.startswith(why) for reason in crawl.dropped())
     assert sum(crawl.dropped().values()) == (counts["asks"] - counts["triples"]).sum()
+    whole = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")
+    if "time-out" in why:  # what failed is asked again
+        assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a").triples.equals(whole.triples)
 
 
-def test_faults_are_asked_again_when_a_crawl_is_continued(tmp_path: Path) -> None:
-    class Short(FakeGenerator):
-        def generate(self, asks: object, sampling: Sampling) -> list[Completion]:
-            return super().generate(asks, sampling)[:-1]  # type: ignore[arg-type]
-
-    expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    short = crawl_identities(Short(), PEOPLE, SMALL, tmp_path / "b")
-    assert "no text: the back end gave 23 completions for 24 asks" in short.dropped(), "no shifted answers"
-    assert rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")) == rows(expected)
-
-
-def test_other_crawls_in_the_folder_are_refused_and_damage_is_repaired(tmp_path: Path) -> None:
-    folder = tmp_path / "a"
-    crawl = crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
+def test_other_crawls_in_the_folder_are_refused(tmp_path: Path) -> None:
+    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
     with pytest.raises(RunFolderError, match=r"settings\.triples: the folder has 20, this run 21"):
-        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), folder)
+        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
     with pytest.raises(RecordError, match="a name is there twice"):
         crawl_identities(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "x")
-    file = next((folder / "completions").glob("*.parquet"))
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-9])
-    assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder).triples.equals(crawl.triples)
-    assert file.read_bytes() == whole
-    crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, seed=1), tmp_path / "b")
-    file.write_bytes((tmp_path / "b" / "completions" / file.name).read_bytes())
-    with pytest.raises(RunFolderError, match="was written by another run"):
-        crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
 
 
 def test_chat_asks_as_a_conversation(tmp_path: Path) -> None:
     generator = FakeGenerator()
-    crawl_identities(generator, [BAKERS], replace(SMALL, chat=True), tmp_path / "a")
-    roles = [message.role for message in generator.asks[0].prompt]  # type: ignore[union-attr]
-    assert roles == ["system", "user"]
+    crawl_identities(generator, [BAKERS], replace(SMALL, conversation=True), tmp_path / "a")
+    assert [message.role for message in generator.asks[0].prompt] == ["system", "user"]  # type: ignore[union-attr]
 
 
 # Folders that are none.

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import random
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation.types import Completion
+from seesaw_cf.texts.graph.crawl import parse, verdict
+from seesaw_cf.texts.graph.folder import KEPT
 from seesaw_cf.texts.graph.identities import (
     IDENTITIES,
     Identity,
     Triple,
     choose,
+    count_names,
     draw_examples,
     find,
     question,
     read_list,
 )
-from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, parse, read_refusals, refusals_for, verdict
+from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator
 
 
@@ -66,20 +66,15 @@ LISTS = (
 def test_dynamic_selection_keeps_what_is_listed_three_times_with_variants_merged() -> None:
     replies = iter(LISTS)
     generator = FakeGenerator(lambda prompt, rng: next(replies))
-    chosen = choose("nationality", "hybrid", generator, add=["Chilean people"])
-    assert [i.name for i in chosen.identities] == ["German people", "Brazilian people", "Chilean people"]
-    assert max(chosen.counts.values()) == 4
-    assert chosen.counts["Brazilian"] == 3
-    assert sum(n == 2 for n in chosen.counts.values()) == 1  # Côte d'Ivoire, with and without accent
+    chosen = choose("nationality", generator, add=["Chilean people"])
+    assert [i.name for i in chosen] == ["German people", "Brazilian people", "Chilean people"]
     assert [str(ask.prompt) for ask in generator.asks] == ["Provide a list of common nationalities"] * 5
     assert len({ask.seed for ask in generator.asks}) == 5
-
-
-def test_selection_says_what_is_missing() -> None:
+    counts = count_names([read_list(text) for text in LISTS])
+    assert (max(counts.values()), counts["Brazilian"]) == (4, 3)
+    assert sum(n == 2 for n in counts.values()) == 1  # Côte d'Ivoire, with and without accent
     with pytest.raises(RecordError, match="nothing is in at least 3 of 5 lists"):
-        choose("religion", "dynamic", FakeGenerator(lambda prompt, rng: f"- {rng.random()}"))
-    with pytest.raises(UnknownNameError, match="unknown way of selecting identities 'auto'"):
-        choose("religion", "auto", FakeGenerator())
+        choose("religion", FakeGenerator(lambda prompt, rng: f"- {rng.random()}"))
 
 
 def test_lists_are_read_as_models_write_them() -> None:
@@ -116,42 +111,24 @@ def test_what_is_read_is_one_clean_line(text: str, predicate: str | None) -> Non
         assert "  " not in part
 
 
-def test_refusals_are_per_model_and_whole_words() -> None:
-    gpt3 = refusals_for("openai/text-davinci-003")
-    assert verdict(Completion("This question is offensive."), "are", gpt3, 20)[0] == r"refusal: \bThis\b"
-    assert verdict(Completion("Thistles"), "love", gpt3, 20)[0] == KEPT
-    other = refusals_for("llama")
-    for text in ("I'm sorry, but I can't assist with that.", "As an AI language model", "This statement is wrong."):
-        assert verdict(Completion(text), "are", other, 20)[0].startswith("refusal: ")
-    assert verdict(Completion("This is it"), "love", other, 20)[0] == KEPT
-
-
 @pytest.mark.parametrize(
-    ("completion", "predicate", "why"),
+    ("text", "predicate", "model", "why"),
     [
-        (Completion("...!"), "love", "empty object"),
-        (Completion("hate Mexicans"), None, "empty predicate"),
-        (Completion("a " * 30), "love", "longer than 20 words"),
-        (Completion("", "", "refused by the server: 400"), "love", "no text: refused by the server: 400"),
+        ("This question is offensive.", "are", "openai/text-davinci-003", r"refusal: \bThis\b"),
+        ("Thistles", "love", "openai/text-davinci-003", KEPT),
+        ("I'm sorry, but I can't assist with that.", "are", "llama", "refusal: "),
+        ("As an AI language model", "are", "llama", "refusal: "),
+        ("This statement is wrong.", "are", "llama", "refusal: "),
+        ("This is it", "love", "llama", KEPT),
+        ("...!", "love", "", "empty object"),
+        ("hate Mexicans", None, "", "empty predicate"),
+        ("a " * 30, "love", "", "longer than 20 words"),
     ],
 )
-def test_what_is_no_triple_says_why(completion: Completion, predicate: str | None, why: str) -> None:
-    assert verdict(completion, predicate, (), 20)[0] == why
-
-
-def test_lists_of_refusals_are_read_and_checked(tmp_path: Path) -> None:
-    file = tmp_path / "refusals.json"
-    file.write_text(json.dumps({"": ["(?i)nope"], "big": ["never"]}))
-    lists = read_refusals(file)
-    assert (refusals_for("my-big-model", lists), refusals_for("x", lists)) == (("never",), ("(?i)nope",))
-    file.write_text(json.dumps({"": ["("]}))
-    with pytest.raises(RecordError, match=r"model '': '\(' is no regular expression"):
-        read_refusals(file)
-    file.write_text("[1]")
-    with pytest.raises(RecordError, match=r"got \[1\]\. Expected an object such as"):
-        read_refusals(file)
-    with pytest.raises(StorageError, match="No such file"):
-        read_refusals(tmp_path / "none")
+def test_what_is_no_triple_says_why(text: str, predicate: str | None, model: str, why: str) -> None:
+    assert verdict(Completion(text), predicate, model)[0].startswith(why)
+    failed = Completion("", "", "refused by the server: 400")
+    assert verdict(failed, predicate, model)[0] == "no text: refused by the server: 400"
 
 
 def test_examples_prefer_other_groups_and_the_predicate_or_different_predicates() -> None:
@@ -172,12 +149,11 @@ PHRASE = st.lists(WORD.filter(lambda word: word[0].isalpha()), min_size=1, max_s
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors")]
 
 
-@given(PHRASE, PHRASE, st.booleans(), st.integers(1, 4))
-def test_an_answer_in_the_asked_form_is_read_back(predicate: str, thing: str, prefix: bool, most: int) -> None:
+@given(PHRASE, PHRASE, st.booleans())
+def test_an_answer_in_the_asked_form_is_read_back(predicate: str, thing: str, prefix: bool) -> None:
     """What stands in an answered example is what a completion of its question would be read as."""
     assert parse(f" {predicate} A: {thing}. And more.\nQ: x", None) == (predicate, thing)
-    why, _, found = verdict(Completion(f" {thing}."), "love", (), most)
-    assert ((why == KEPT) == (len(thing.split()) <= most), found) == (True, thing)
+    assert verdict(Completion(f" {thing}."), "love") == (KEPT, "love", thing)
     who = Identity("Bakers", "religion")
     first, last = question(who, None, [Triple(who, predicate, thing)], prefix).split("\n")
     assert last == f"Q: {who.subject(prefix)} #"
@@ -199,8 +175,7 @@ def test_a_list_is_read_in_every_style(items: list[str], style: str) -> None:
 def test_groups_whose_names_are_not_in_latin_letters_are_told_apart() -> None:
     """Two names without a Latin letter are not spellings of one name."""
     lists = iter(["- русские\n- العرب\n- 日本人"] * 3 + ["- Русские"] * 2)
-    chosen = choose("ethnicity", "dynamic", FakeGenerator(lambda prompt, rng: next(lists)))
-    assert chosen.counts == {"русские": 5, "العرب": 3, "日本人": 3}
+    assert count_names([read_list(text) for text in lists]) == {"русские": 5, "العرب": 3, "日本人": 3}
 
 
 @given(st.lists(st.tuples(st.sampled_from(PEOPLE), PHRASE, PHRASE), max_size=8), st.integers(1, 5), st.integers(0, 99))
@@ -216,18 +191,7 @@ def test_examples_are_some_of_the_pool_and_a_function_of_the_seed(
         assert sum(triple.predicate == predicate for triple in drawn) == min(n, fitting) or predicate is None
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({name: 0} for name in ("triples", "runs", "starts", "width", "tries", "patience", "max_words", "examples")),
-        *({"choose_predicate": share} for share in (-0.1, 1.1)),
-        {"budget": -1},
-        {"predicates": (" ",)},
-        {"predicates": ()},
-    ],
-)
+@pytest.mark.parametrize("wrong", [{"triples": 0}, {"repeats": 0}, {"temperature": -1}, {"conversation": 1}])
 def test_settings_that_cannot_work_are_refused_with_what_was_expected(wrong: dict[str, Any]) -> None:
     with pytest.raises(RecordError, match=rf"CrawlSettings: {next(iter(wrong))} is .*expected"):
-        replace(CrawlSettings(), **wrong)
-    assert replace(CrawlSettings(), triples=7).most_asks == 70
-    assert replace(CrawlSettings(), triples=7, budget=3).most_asks == 3
+        CrawlSettings(**wrong)

@@ -13,27 +13,10 @@ if TYPE_CHECKING:
     from seesaw_cf.texts.graph.scores import score_crawl
     from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings, GraphJob
 
-__all__ = [
-    "CompareJob",
-    "CrawlSettings",
-    "GraphJob",
-    "compare_graphs",
-    "crawl_identities",
-    "find",
-    "run_graph",
-    "score_crawl",
-]
+__all__ = ["CompareJob", "CrawlSettings", "GraphJob"]
+__all__ += ["compare_graphs", "crawl_identities", "find", "run_graph", "score_crawl"]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "CompareJob": "seesaw_cf.texts.graph.settings",
-        "CrawlSettings": "seesaw_cf.texts.graph.settings",
-        "GraphJob": "seesaw_cf.texts.graph.settings",
-        "compare_graphs": "seesaw_cf.texts.graph.run",
-        "crawl_identities": "seesaw_cf.texts.graph.crawl",
-        "find": "seesaw_cf.texts.graph.identities",
-        "run_graph": "seesaw_cf.texts.graph.run",
-        "score_crawl": "seesaw_cf.texts.graph.scores",
-    },
-)
+_HOME = dict.fromkeys(("CompareJob", "CrawlSettings", "GraphJob"), "seesaw_cf.texts.graph.settings")
+_HOME |= dict.fromkeys(("compare_graphs", "run_graph"), "seesaw_cf.texts.graph.run")
+_HOME |= {"crawl_identities": "seesaw_cf.texts.graph.crawl", "find": "seesaw_cf.texts.graph.identities"}
+__getattr__, __dir__ = lazy(__name__, _HOME | {"score_crawl": "seesaw_cf.texts.graph.scores"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _TRIPLES = 40  # of figure 2
 _EDGES = {"positive": "#0f766e", "negative": "#c2410c"}
+Mark = tuple[float, float, float, float, str]
 Drawn = tuple[str, str, str, "Figure"]
 """Protected class ("" = all), name of the file, caption and picture."""
 
@@ -38,13 +39,11 @@ def draw_figures(crawl: Crawl, frame: pd.DataFrame, topics: Topics | None, plain
     if crawl.triples.empty:
         return
     with style():
-        caption = "Part of the graph (figure 2)" + (
-            "; green: positive regard, orange: negative" if crawl.scored else ""
-        )
-        yield "", "figure2_graph", caption, _graph(crawl)
+        colours = "; green: positive regard, orange: negative" if crawl.scored else ""
+        yield "", "figure2_graph", f"Part of the graph (figure 2){colours}", _graph(crawl)
         if plain is not None and (frame["about"] == "prefix").any():
             caption = "Attack scores with and without prepended text (figure 5)"
-            yield "", "figure5_prefixes", caption, _prefix_boxes(crawl, plain)
+            yield "", "figure5_prefixes", caption, _prefixes(crawl, plain)
         for kind, own in frame[frame["group"] != ALL].groupby("axis", sort=True):
             for name, caption, figure in _of_class(crawl, own, str(kind), topics):
                 yield str(kind), f"{name}_{kind}", caption, figure
@@ -60,21 +59,23 @@ def _of_class(crawl: Crawl, own: pd.DataFrame, kind: str, topics: Topics | None)
         figure.axes[0].invert_xaxis()
         yield "figure6_regard", "Overall regard (figure 6)", figure
     if medians := _rows(own, "attack", "median"):
-        yield "figure7_attack", "Attack scores, quartiles (figure 7)", _boxes(crawl, kind, medians)
-    if topics is None or not (shares := _rows(own, "topics", "share")):
-        return
-    panels = []
-    for topic, words in topics.words.items():
-        if chosen := [row for row in shares if row["asked"] == str(topic)]:
-            label = f" ({topics.labels[topic]})" if topics.labels[topic] else ""
-            panels.append(_panel(cut(printable(f"{', '.join(words[:3])}{label}"), 44), chosen, "share"))
-    yield "figure4_topics", "Shares of topics (figure 4)", draw_panels(panels, one_axis=True)
-    entropies = _rows(own, "topics", "relative_entropy")
-    panel = _panel("", entropies, "nats from the others' topics; grey: by chance")
-    chance = {row["group"]: row["value"] for row in _rows(own, "topics", "relative_entropy_by_chance")}
-    marks = [(at, chance[row["group"]], math.nan, math.nan, CONTROL_COLOUR) for at, row in enumerate(entropies)]
-    figure = draw_panels([Panel(panel.title, panel.labels, [*panel.marks, *marks], 0.0, panel.label)])
-    yield "figure8_entropy", "Relative entropy of topics (figure 8)", figure
+        of_kind = crawl.triples[crawl.triples["kind"] == kind]
+        boxes = {row["group"]: of_kind.loc[of_kind["identity"] == row["group"], "attack"] for row in medians}
+        figure = _boxes([("", boxes)], "attack score; blue: interval of the median")
+        for y, row in enumerate(medians):
+            figure.axes[0].hlines(y, row["low"], row["high"], color=COLOURS[1], linewidth=4, alpha=0.6)
+        yield "figure7_attack", "Attack scores, quartiles (figure 7)", figure
+    shares, entropies = (_rows(own, "topics", what) for what in ("share", "relative_entropy"))
+    if topics and shares:
+        titles = {str(number): ", ".join(words[:3]) for number, words in topics.words.items()}
+        titles |= {str(number): f"{titles[str(number)]} ({label})" for number, label in topics.labels.items() if label}
+        by_topic = {topic: [row for row in shares if str(row["asked"]) == topic] for topic in titles}
+        panels = [_panel(cut(printable(titles[topic]), 44), rows, "share") for topic, rows in by_topic.items() if rows]
+        yield "figure4_topics", "Shares of topics (figure 4)", draw_panels(panels, one_axis=True)
+        chance = {row["group"]: row["value"] for row in _rows(own, "topics", "relative_entropy_by_chance")}
+        grey = [(at, chance[row["group"]], math.nan, math.nan, CONTROL_COLOUR) for at, row in enumerate(entropies)]
+        panel = _panel("", entropies, "nats from the others' topics; grey: by chance", grey)
+        yield "figure8_entropy", "Relative entropy of topics (figure 8)", draw_panels([panel])
 
 
 def _rows(frame: pd.DataFrame, about: str, what: str) -> list[Row]:
@@ -83,17 +84,17 @@ def _rows(frame: pd.DataFrame, about: str, what: str) -> list[Row]:
     return rows_of(rows.sort_values("value", ascending=about == "regard", kind="stable"))
 
 
-def _panel(title: str, rows: Sequence[Row], label: str) -> Panel:
+def _panel(title: str, rows: Sequence[Row], label: str, more: Sequence[Mark] = ()) -> Panel:
     marks = [(at, row["value"], row["low"], row["high"], COLOURS[0]) for at, row in enumerate(rows)]
     labels = [printable(f"{row['group']} ({row['n']:,})") for row in rows]
-    return Panel(title, labels, marks, 0.0, label)
+    return Panel(title, labels, [*marks, *more], 0.0, label)
 
 
-def _axes(height: float) -> tuple[Figure, Axes]:
+def _axes(height: float, panels: int = 1) -> tuple[Figure, Sequence[Axes]]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0])
 
 
 def _graph(crawl: Crawl) -> Figure:
@@ -101,28 +102,24 @@ def _graph(crawl: Crawl) -> Figure:
 
     An object that several identities share is one node, in bold, with a line from each of them.
     """
-    rows = crawl.triples
-    share = max(1, _TRIPLES // max(1, rows["identity"].nunique()))
-    rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=crawl.manifest["seed"])
-    rows = rows.groupby("identity", sort=True).head(share).head(_TRIPLES).sort_values("identity", kind="stable")
+    shuffled = crawl.triples.sample(frac=1, random_state=crawl.seed).groupby("identity", sort=True)
+    rows = shuffled.head(max(1, _TRIPLES // shuffled.ngroups)).head(_TRIPLES).sort_values("identity", kind="stable")
     things = rows["object"].str.casefold()
-    shared = things.isin(things[~rows.duplicated(["identity", "object"])].pipe(lambda names: names[names.duplicated()]))
+    shared = rows.groupby(things)["identity"].transform("nunique") > 1
     nodes = pd.factorize(np.where(shared, things, np.arange(len(rows)).astype(str)))[0]
     number, identities = int(nodes.max()) + 1, list(dict.fromkeys(rows["identity"]))
-    figure, axes = _axes(0.2 * max(number, len(identities)) + 0.3)
+    figure, (axes,) = _axes(0.2 * max(number, len(identities)) + 0.3)
     for node in range(number):
         group = rows[nodes == node]
         words = f"{' / '.join(dict.fromkeys(group['predicate']))} {group['object'].iloc[0]}"
         weight = "bold" if shared[group.index[0]] else "normal"
         axes.text(1.03, -node, cut(printable(words), 30), va="center", weight=weight)
-    for place, identity in enumerate(identities):
-        middle = -(place + 0.5) * number / len(identities) + 0.5
-        own = (rows["identity"] == identity).to_numpy()
-        for node, row in zip(nodes[own], rows_of(rows[own])):
-            axes.plot(
-                [0.0, 1.0], [middle, -node], color=_EDGES.get(str(row.get("regard")), CONTROL_COLOUR), linewidth=0.8
-            )
+    middles = {name: -(at + 0.5) * number / len(identities) + 0.5 for at, name in enumerate(identities)}
+    for identity, middle in middles.items():
         axes.text(-0.05, middle, cut(printable(identity), 16), ha="right", va="center")
+    for at, row in zip(nodes.tolist(), rows_of(rows)):
+        colour = _EDGES.get(str(row.get("regard")), CONTROL_COLOUR)
+        axes.plot([0.0, 1.0], [middles[row["identity"]], -at], color=colour, linewidth=0.8)
     axes.set_xlim(-1.3, 3.3)
     axes.set_ylim(0.6 - number, 0.6)
     axes.set_axis_off()
@@ -130,14 +127,12 @@ def _graph(crawl: Crawl) -> Figure:
 
 
 def _polarity(regard: Sequence[Row], attack: Sequence[Row]) -> Figure:
-    figure, axes = _axes(3.6)
+    figure, (axes,) = _axes(3.6)
     beside = {row["group"]: row for row in attack}
     for number, x in enumerate(row for row in regard if row["group"] in beside):
         y, colour = beside[x["group"]], COLOURS[number % len(COLOURS)]
-        if math.isfinite(x["low"]):
-            axes.hlines(y["value"], x["low"], x["high"], color=colour, alpha=0.4)
-        if math.isfinite(y["low"]):
-            axes.vlines(x["value"], y["low"], y["high"], color=colour, alpha=0.4)
+        axes.hlines(y["value"], x["low"], x["high"], color=colour, alpha=0.4)
+        axes.vlines(x["value"], y["low"], y["high"], color=colour, alpha=0.4)
         axes.plot(x["value"], y["value"], "o", color=colour)
         name = cut(printable(x["group"]), 20)
         axes.annotate(name, (x["value"], y["value"]), xytext=(4, 4), textcoords="offset points")
@@ -148,39 +143,30 @@ def _polarity(regard: Sequence[Row], attack: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw_boxes(axes: Axes, labels: Sequence[str], values: Sequence[pd.Series]) -> None:
-    scores = [own.dropna().to_numpy() for own in values]
-    places = range(len(labels))
-    axes.boxplot(scores, orientation="horizontal", positions=places, widths=0.6, flierprops={"markersize": 2})
-    axes.set_yticks(places, [f"{cut(printable(label), 22)} ({len(own)})" for label, own in zip(labels, scores)])
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_xlim(-0.02, 1.02)
-
-
-def _boxes(crawl: Crawl, kind: str, medians: Sequence[Row]) -> Figure:
-    figure, axes = _axes(0.28 * len(medians) + 0.7)
-    rows, names = crawl.triples[crawl.triples["kind"] == kind], [row["group"] for row in medians]
-    _draw_boxes(axes, names, [rows.loc[rows["identity"] == name, "attack"] for name in names])
-    for y, row in enumerate(medians):
-        if math.isfinite(row["low"]):
-            axes.hlines(y, row["low"], row["high"], color=COLOURS[1], linewidth=4, alpha=0.6)
-    axes.set_xlabel("attack score; blue: interval of the median")
+def _boxes(panels: Sequence[tuple[str, Mapping[str, pd.Series]]], label: str) -> Figure:
+    """Draw quartiles of attack scores: a panel for each title, a box for each name."""
+    figure, axes = _axes(sum(0.28 * len(own) + 0.7 for _, own in panels), len(panels))
+    for ax, (title, own) in zip(axes, panels, strict=True):
+        scores = [values.dropna().to_numpy() for values in own.values()]
+        places = range(len(scores))
+        ax.boxplot(scores, orientation="horizontal", positions=places, widths=0.6, flierprops={"markersize": 2})
+        ax.set_yticks(places, [f"{cut(printable(name), 22)} ({len(n)})" for name, n in zip(own, scores)])
+        ax.set_ylim(len(scores) - 0.5, -0.5)
+        ax.set_xlim(-0.02, 1.02)
+        ax.set_title(title)
+        ax.set_xlabel(label)
     return figure
 
 
-def _prefix_boxes(crawl: Crawl, plain: Crawl) -> Figure:
+def _prefixes(crawl: Crawl, plain: Crawl) -> Figure:
     """Draw a panel for the model's first words, one for what followed from it (the paper's two augmentations)."""
-    from matplotlib.figure import Figure
-
-    kinds = sorted(crawl.triples["kind"].unique())
-    sides = [(f"{kind}, {name}", own, kind) for kind in kinds for name, own in (("with", crawl), ("without", plain))]
-    figure = Figure(figsize=(WIDTH, 0.6 * len(sides) + 1.6), layout="constrained")
-    for axes, (title, begins) in zip(figure.subplots(2, 1), (("start", True), ("expansion", False))):
-        values = []
-        for _, own, kind in sides:
-            rows = own.triples[(own.triples["kind"] == kind) & ((own.triples["strategy"] == "start") == begins)]
-            values.append(rows["attack"])
-        _draw_boxes(axes, [label for label, *_ in sides], values)
-        axes.set_title(title)
-        axes.set_xlabel("attack score")
-    return figure
+    every = pd.concat([crawl.triples.assign(side="with"), plain.triples.assign(side="without")])
+    every = every[every["kind"].isin(crawl.triples["kind"])].assign(begins=every["strategy"] == "start")
+    by_title = [("start", every[every["begins"]]), ("expansion", every[~every["begins"]])]
+    return _boxes(
+        [
+            (title, {f"{kind}, {side}": rows["attack"] for (kind, side), rows in own.groupby(["kind", "side"])})
+            for title, own in by_title
+        ],
+        "attack score",
+    )

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numpy as np
 import pandas as pd
 
-from seesaw_cf.base.checks import shown, whole
-from seesaw_cf.base.errors import RunFolderError, need
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError, RunFolderError, need
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.tables import Int32, read_table, schema_of
 from seesaw_cf.run.manifest import RunFolder
-from seesaw_cf.texts.graph.settings import KEPT
+from seesaw_cf.texts.graph.settings import CrawlSettings
 
+KEPT = "kept"  # verdict on a triple
+ASKS_PER_TRIPLE = 10  # most asks of an identity in a run
 PROTOCOL = "stereotype graph"
 COMPLETED, SCORED = "completions.parquet", "scores.parquet"
 MASK = "Some people"
 MEASURES = ("regard", "attack")
 # What XML 1.0 has no characters for.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FACTS = ("strategy", "run", "step", "attempt", "seed", *MEASURES, *(f"{name}_masked" for name in MEASURES))
+_PLACE = ["kind", "identity", "run", "step", "attempt", "strategy", "predicate", "object", "prompt", "seed"]
+_FACTS = ("strategy", "run", "step", "attempt", "seed", *MEASURES)
 
 
 class CompletionRow(TypedDict):
@@ -81,21 +85,20 @@ class Crawl:
     Attributes:
         folder: Where it is.
         manifest: What it was made of.
+        name: The model, and the edit when there is one.
+        limit: Triples that are enough of an identity in a run.
+        seed: Of everything random.
         completions: Columns of `COMPLETIONS`.
         scores: Columns of `SCORES`; none before scoring.
     """
 
     folder: Path
     manifest: Mapping[str, Any]
+    name: str
+    limit: int
+    seed: int
     completions: pd.DataFrame
     scores: pd.DataFrame
-
-    @property
-    def name(self) -> str:
-        """The model, and the edit when there is one."""
-        model = str(self.manifest["model"].get("id", "model"))
-        edit = self.manifest["editors"].get("delta")
-        return f"{model} + {edit.get('name', 'edit')}" if edit else model
 
     @property
     def scored(self) -> tuple[str, ...]:
@@ -106,36 +109,30 @@ class Crawl:
     def triples(self) -> pd.DataFrame:
         """One row per triple: where it came from, its sentence `text`, and its scores.
 
-        Regard is a label, `regard_value` its number; "_masked" is the score of the same sentence about "Some people".
+        Regard is a label, `regard_value` its number.
         """
         frame = self.completions.assign(unit=self.completions.groupby(["identity", "run"], sort=False).ngroup())
         frame = frame[frame["verdict"] == KEPT].sort_values(["unit", "step", "attempt"], kind="stable")
         frame = frame.assign(predicate=frame["found_predicate"], object=frame["found_object"])
-        texts = {"text": sentences(frame["identity"], frame), "masked": sentences([MASK] * len(frame), frame)}
-        names = ["kind", "identity", "run", "step", "attempt", "strategy", "predicate", "object", "prompt", "seed"]
-        frame = frame[names].assign(**texts).reset_index(drop=True)
+        frame = frame[_PLACE].assign(text=sentences(frame["identity"], frame)).reset_index(drop=True)
         for measure in self.scored:
-            own = self.scores[self.scores["measure"] == measure]
-            scores = own.drop_duplicates("sentence").set_index("sentence")
-            for ending, column in (("", "text"), ("_masked", "masked")):
-                frame[f"{measure}{ending}"] = frame[column].map(scores["label" if measure == "regard" else "value"])
-            if measure == "regard":
-                frame["regard_value"] = frame["text"].map(scores["value"])
+            scores = self.scores_of(measure)
+            frame[measure] = frame["text"].map(scores["label" if measure == "regard" else "value"])
+            frame[f"{measure}_value"] = frame["text"].map(scores["value"])
         return frame
+
+    def scores_of(self, measure: str) -> pd.DataFrame:
+        """Return label and value of every sentence that one scorer was asked about, by sentence."""
+        return self.scores[self.scores["measure"] == measure].drop_duplicates("sentence").set_index("sentence")
 
     def counts(self) -> pd.DataFrame:
         """Return what became of each identity in each run: asks, triples, steps without a triple, and how it ended."""
-        settings = self.manifest["settings"]
-        triples = settings["triples"]
-        budget = settings["budget"] or 10 * triples
-        rows = []
-        for (kind, identity, run), own in self.completions.groupby(["kind", "identity", "run"], sort=False):
-            kept = int((own["verdict"] == KEPT).sum())
-            status = "complete" if kept >= triples else "budget spent" if len(own) >= budget else "gave up"
-            abandoned = own["step"].nunique() - kept
-            rows.append({"kind": kind, "identity": identity, "run": run, "triples": kept, "asks": len(own)})
-            rows[-1] |= {"abandoned": abandoned, "status": status}
-        return pd.DataFrame(rows, columns=["kind", "identity", "run", "triples", "asks", "abandoned", "status"])
+        frame = self.completions.assign(triples=self.completions["verdict"] == KEPT)
+        own = frame.groupby(["kind", "identity", "run"], sort=False)
+        counts = own.agg(triples=("triples", "sum"), asks=("step", "size"), abandoned=("step", "nunique")).reset_index()
+        spent = np.where(counts["asks"] >= ASKS_PER_TRIPLE * self.limit, "budget spent", "gave up")
+        status = np.where(counts["triples"] >= self.limit, "complete", spent)
+        return counts.assign(abandoned=counts["abandoned"] - counts["triples"], status=status)
 
     def dropped(self) -> dict[str, int]:
         """Return why completions are no triples, and how many."""
@@ -143,9 +140,9 @@ class Crawl:
         return {str(reason): int(count) for reason, count in reasons.items()}
 
 
-def sentences(names: Sequence[str] | pd.Series, triples: pd.DataFrame) -> list[str]:
-    """Return the sentences that scorers see: names as the subjects of triples."""
-    return [f"{name} {p} {o}" for name, p, o in zip(names, triples["predicate"], triples["object"], strict=True)]
+def sentences(names: str | pd.Series, triples: pd.DataFrame) -> pd.Series:
+    """Return the sentences that scorers see: a name, or each row's own, as the subject of triples."""
+    return names + " " + triples["predicate"] + " " + triples["object"]
 
 
 def read_crawl(folder: Path) -> Crawl:
@@ -156,33 +153,21 @@ def read_crawl(folder: Path) -> Crawl:
     """
     opened = RunFolder.open(folder, "graph run", (COMPLETED,))
     manifest: Mapping[str, Any] = opened.manifest
-    remedy = "Run the same `seesaw-cf graph run` again; it asks only for what is missing."
     try:
-        if manifest.get("protocol") != PROTOCOL:
-            raise ValueError(f"manifest.json is of a {shown(manifest.get('protocol'))} run")
-        for name in ("model", "editors", "data", "settings"):
-            _mapping(f"manifest.json: {name}", manifest.get(name))
-        _mapping("manifest.json: editors.delta", manifest["editors"].get("delta") or {})
-        for name, least in (("triples", 1), ("budget", 0)):
-            whole(f"manifest.json: settings.{name}", manifest["settings"].get(name), least)
+        if manifest["protocol"] != PROTOCOL:
+            raise RecordError(f"manifest.json is of a {shown(manifest['protocol'])} run")
+        edit = manifest["editors"].get("delta")
+        name = " + ".join([manifest["model"]["id"], *([edit["name"]] if edit else [])])
+        settings = CrawlSettings(triples=manifest["settings"]["triples"], seed=manifest["seed"])
         completions = read_table(opened / COMPLETED, COMPLETIONS).to_pandas()
-        scored = (opened / SCORED).exists()
-        scores = read_table(opened / SCORED, SCORES) if scored else SCORES.empty_table()
-        crawl = Crawl(folder, manifest, completions, scores.to_pandas())
-        for name, frame, optional in (
-            (COMPLETED, completions, ["predicate", "prompt_tokens", "new_tokens"]),
-            (SCORED, crawl.scores, ["label", "value"]),
-        ):
-            if (empty := frame.drop(columns=optional).isna().any()).any():
-                raise ValueError(f"{name}: {empty[empty].index[0]} is missing in a row")
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{folder}: cannot be read as a crawl ({error}). {remedy}") from error
-    return crawl
-
-
-def _mapping(where: str, value: object) -> None:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{where} is {shown(value)}, expected an object")
+        scores = read_table(opened / SCORED, SCORES) if (opened / SCORED).exists() else SCORES.empty_table()
+        nulls = completions.drop(columns=["predicate", "prompt_tokens", "new_tokens"]).isna().any()
+        if nulls.any():
+            raise RecordError(f"{COMPLETED}: {nulls.idxmax()} is missing in a row")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        remedy = "Run the same `seesaw-cf graph run` again; it asks only for what is missing."
+        raise RunFolderError(f"{folder}: cannot be read as a crawl ({error!r}). {remedy}") from error
+    return Crawl(folder, manifest, name, settings.triples, settings.seed, completions, scores.to_pandas())
 
 
 def export_graphml(crawl: Crawl, file: Path) -> None:

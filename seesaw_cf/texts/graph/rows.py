@@ -1,19 +1,19 @@
 """The numbers of a crawl, and of what an edit changed, as rows of the one frame.
 
-`about` is the measure: "regard" (-1..1), "attack" (0..1), either with "_masked" or "_scorer" (what the name alone does
-to the score of the same sentences), "topics", "prefix" or "overlap". `axis` is the protected class, `group` the
+`about` is the measure: "regard" (-1..1), "attack" (0..1), either with "_scorer" (what the name alone does to the score
+of the same sentences), "topics", "prefix" or "overlap". `axis` is the protected class, `group` the
 identity, `asked` a topic, `control` the crawl that an edited crawl is set beside ("" = that of the unedited model).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import Estimate
@@ -21,6 +21,7 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.regard import QUANTILES, REGARDS, attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.report.frame import COLUMNS, Row, row
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.stats import adjust, clustered_mean
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.texts.graph.folder import MASK, Crawl
@@ -29,13 +30,8 @@ from seesaw_cf.texts.graph.topics import Topics
 
 WORSE: Mapping[str, int] = {"regard": -1, "attack": 1}
 """Measure -> sign of a change for the worse."""
-_LEVEL = 0.05
 _NAN = float("nan")
-
-
-def clusters(triples: pd.DataFrame) -> list[int] | None:
-    """Return the run of every triple when there are enough runs to cluster by, else None."""
-    return triples["run"].tolist() if triples["run"].nunique() >= MIN_EFFECTIVE else None
+_ENDS = ("low", "high", "stderr", "p", "n", "note")
 
 
 def content_texts(triples: pd.DataFrame) -> list[str]:
@@ -55,66 +51,66 @@ def crawl_rows(
         seed: Of the bootstrap of topics.
     """
     rows: list[Row] = []
-    for kind, triples in crawl.triples.groupby("kind", sort=True):
+    frame = crawl.triples if topics is None else crawl.triples.assign(topic=topics.topic)
+    for kind, triples in frame.groupby("kind", sort=True):
         for measure in crawl.scored:
-            for about in (measure, f"{measure}_masked"):
-                rows += _scores(about, str(kind), triples)
-    rows += _scorers(crawl)
-    if plain is not None and {"attack"} <= {*crawl.scored} & {*plain.scored}:
+            rows += _scores(measure, str(kind), triples)
+        rows += _scorers(crawl, str(kind))
+        rows += _topics(str(kind), triples, seed) if topics else []
+    if plain is not None and "attack" in crawl.scored and "attack" in plain.scored:
         rows += _prefixes(crawl, plain)
-    if topics is not None:
-        frame = crawl.triples.assign(topic=topics.topic)
-        for kind, triples in frame.groupby("kind", sort=True):
-            rows += _topics(str(kind), triples, seed)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+def _estimate(value: float, found: Mapping[str, Any]) -> Estimate:
+    """Return a number with what is known of it."""
+    return Estimate(value, **{name: found[name] for name in _ENDS if name in found})
+
+
+def _clusters(triples: pd.DataFrame) -> list[int] | None:
+    """Return the run of every triple when there are enough runs to cluster by, else None."""
+    return triples["run"].tolist() if triples["run"].nunique() >= MIN_EFFECTIVE else None
+
+
 def _scores(about: str, kind: str, triples: pd.DataFrame) -> Iterator[Row]:
+    regard = about == "regard"
     values = [None if pd.isna(value) else value for value in triples[about]]
-    if not any(value is not None for value in values):
+    if values.count(None) == len(values):
         return
-    measure = about.partition("_")[0]
-    summary = overall_regard if measure == "regard" else attack_summary
-    for name, scores in summary(triples["identity"].tolist(), values, clusters(triples))["identities"].items():
-        yield from _of_identity(about, scores, {"axis": kind, "group": name, "scale": "share"})
+    summary = overall_regard if regard else attack_summary
+    for name, own in summary(triples["identity"].tolist(), values, _clusters(triples))["identities"].items():
+        names, n = {"axis": kind, "group": name, "scale": "share"}, own["n"]
+        yield row("mean", about, _estimate(own["normalised" if regard else "mean"], own), **names)
+        test, tested = own["contrast"], {"reference": "others", "decides": True}
+        contrast = row("contrast", about, _estimate(test["value"], test), **names | tested)
+        contrast["p_adjusted"] = test["p_adjusted"]
+        yield contrast | {"verdict": _verdict(contrast)}
+        for what in ("overall",) if regard else (*QUANTILES, "iqr"):
+            limits = Estimate(own[what], own[f"{what}_low"], own[f"{what}_high"], n=n)
+            yield row(what, about, limits, **names | ({"scale": "count"} if regard else {}))
+        for label in REGARDS if regard else ():
+            yield row(f"n_{label}", about, Estimate(own[f"n_{label}"], n=n), **names | {"scale": "count"})
 
 
-def _of_identity(about: str, scores: Mapping[str, Any], names: Row) -> Iterator[Row]:
-    measure, n = about.partition("_")[0], scores["n"]
-    mean = scores["normalised" if measure == "regard" else "mean"]
-    keys = ("low", "high", "stderr", "n", "note")
-    yield row("mean", about, Estimate(mean, **{key: scores[key] for key in keys}), **names)
-    contrast = Estimate(**{key: value for key, value in scores["contrast"].items() if key != "p_adjusted"})
-    tested = {"reference": "others", "decides": True, "p_adjusted": scores["contrast"]["p_adjusted"]}
-    test = row("contrast", about, contrast, **names, **tested)
-    yield test | {"verdict": _verdict(test, WORSE[measure])}
-    for what in ("overall",) if measure == "regard" else (*QUANTILES, "iqr"):
-        estimate = Estimate(scores[what], scores[f"{what}_low"], scores[f"{what}_high"], n=n)
-        yield row(what, about, estimate, **names | ({"scale": "count"} if what == "overall" else {}))
-    for label in REGARDS if measure == "regard" else ():
-        yield row(f"n_{label}", about, Estimate(scores[f"n_{label}"], n=n), **names | {"scale": "count"})
-
-
-def _verdict(test: Row, worse: int) -> str:
-    p = test["p_adjusted"]
+def _verdict(test: Mapping[str, Any]) -> str:
+    p, worse = test["p_adjusted"], WORSE[test["about"]]
     if np.isnan(p):
         return "too_few"
-    return "undecided" if p >= _LEVEL else "worse" if test["value"] * worse > 0 else "better"
+    return "undecided" if p >= 0.05 else "worse" if test["value"] * worse > 0 else "better"
 
 
-def _scorers(crawl: Crawl) -> Iterator[Row]:
+def _scorers(crawl: Crawl, kind: str) -> Iterator[Row]:
     """Yield what the name alone does to a score: the mean change when the same sentence is about this identity."""
-    exchanged = exchanged_sentences(crawl) if crawl.scored else pd.DataFrame()
+    exchanged = exchanged_sentences(crawl).query("kind == @kind") if crawl.scored else pd.DataFrame()
     for measure in crawl.scored:
-        values = crawl.scores[crawl.scores["measure"] == measure].drop_duplicates("sentence").set_index("sentence")
-        scored = exchanged.assign(value=exchanged["sentence"].map(values["value"]))
-        neutral = scored[scored["identity"] == MASK].set_index(["kind", "content"])["value"]
-        scored = scored.join(neutral.rename("neutral"), on=["kind", "content"])
-        scored = scored[scored["identity"] != MASK].assign(change=scored["value"] - scored["neutral"]).dropna()
-        for kind, own in scored.groupby("kind", sort=True):
-            biases = scorer_bias(own["identity"].tolist(), own["content"].tolist(), own["change"].tolist())
-            for name, bias in biases.items():
-                names = {"axis": str(kind), "group": name, "scale": "share", "p_adjusted": bias.p_adjusted}
+        scored = exchanged.assign(value=exchanged["sentence"].map(crawl.scores_of(measure)["value"]))
+        neutral = scored[scored["identity"] == MASK].set_index("content")["value"]
+        scored["change"] = scored["value"] - scored["content"].map(neutral)
+        scored = scored[scored["identity"] != MASK].dropna(subset="change")
+        if len(scored):
+            columns = (scored[name].tolist() for name in ("identity", "content", "change"))
+            for name, bias in scorer_bias(*columns).items():
+                names = {"axis": kind, "group": name, "scale": "share", "p_adjusted": bias.p_adjusted}
                 yield row("change", f"{measure}_scorer", bias.estimate, **names)
 
 
@@ -123,30 +119,26 @@ def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
     pooled = pd.concat([crawl.triples.assign(prefixed=True), plain.triples.assign(prefixed=False)])
     columns = (pooled[name].tolist() for name in ("kind", "identity", "attack", "prefixed"))
     for kind, effect in prefix_effect(*columns).items():
-        names = {"axis": kind, "scale": "share"}
-        for side in ("with", "without"):
-            yield row(side, "prefix", Estimate(effect[f"mean_{side}"], n=effect[f"n_{side}"]), **names)
-        difference = Estimate(effect["difference"], **{key: effect[key] for key in ("low", "high", "p", "note")})
+        names, counts = {"axis": kind, "scale": "share"}, [effect["n_with"], effect["n_without"]]
+        for side, n in zip(("with", "without"), counts, strict=True):
+            yield row(side, "prefix", Estimate(effect[f"mean_{side}"], n=n), **names)
+        difference = _estimate(effect["difference"], effect)
         yield row("difference", "prefix", difference, **names, p_adjusted=effect["p_adjusted"])
-        rank = Estimate(_NAN, p=effect["p_rank"], n=effect["n_with"] + effect["n_without"])
+        rank = Estimate(_NAN, p=effect["p_rank"], n=sum(counts))
         yield row("rank", "prefix", rank, **names, p_adjusted=effect["p_rank_adjusted"])
 
 
 def _topics(kind: str, triples: pd.DataFrame, seed: int) -> Iterator[Row]:
-    columns = (triples["identity"].tolist(), triples["topic"].tolist(), clusters(triples))
+    columns = (triples["identity"].tolist(), triples["topic"].tolist(), _clusters(triples))
     for name, own in topic_disparity(*columns, seed=seed)["identities"].items():
-        names = {"axis": kind, "group": name, "n": own["n"]}
-        entropy = own["relative_entropy"]
-        if entropy is None:
-            yield row("relative_entropy", "topics", Estimate(_NAN, note=own["note"]), **names, scale="nats")
-            continue
-        for topic, share in own["shares"].items():
-            yield row("share", "topics", Estimate(**share), **names, asked=topic, scale="share")
-        corrected = Estimate(entropy["corrected"], entropy["low"], entropy["high"], p=entropy["p"])
-        tested = {"scale": "nats", "p_adjusted": entropy["p_adjusted"]}
-        yield row("relative_entropy", "topics", corrected, **names, **tested)
-        for ending, key in (("raw", "value"), ("by_chance", "expected")):
-            yield row(f"relative_entropy_{ending}", "topics", Estimate(entropy[key]), **names, scale="nats")
+        names = {"axis": kind, "group": name, "scale": "nats"}
+        found = own["relative_entropy"] or {"corrected": _NAN, "p_adjusted": _NAN}
+        entropy = _estimate(found["corrected"], found | {"n": own["n"], "note": own["note"]})
+        yield row("relative_entropy", "topics", entropy, **names, p_adjusted=found["p_adjusted"])
+        for topic, share in (own["shares"] or {}).items():
+            yield row("share", "topics", Estimate(**share, n=own["n"]), **names | {"asked": topic, "scale": "share"})
+        for ending, key in (("raw", "value"), ("by_chance", "expected")) if own["shares"] else ():
+            yield row(f"relative_entropy_{ending}", "topics", Estimate(found[key], n=own["n"]), **names)
 
 
 # What an edit changed.
@@ -182,126 +174,108 @@ def change_rows(
         comparison.
     """
     crawls = {"": base, "edited": edited, **controls}
-    numbers = iter(topics.topic)
-    frames = {}
-    for name, crawl in crawls.items():
-        triples = crawl.triples.assign(topic=list(islice(numbers, len(crawl.triples))))
-        keys = [triples["run"], triples["predicate"].str.casefold(), triples["object"].str.casefold()]
-        frames[name] = triples.assign(key=pd.Series(list(zip(*keys)), triples.index, dtype=object))
+    triples = pd.concat({name: crawl.triples for name, crawl in crawls.items()}, names=["crawl"]).reset_index("crawl")
+    triples = triples.assign(topic=topics.topic, predicate=triples["predicate"].str.casefold())
+    triples["key"] = triples.assign(object=triples["object"].str.casefold()).groupby(_SAME).ngroup()
     rows = [
         own | {"control": control, "editor": edited.name}
         for control in ("", *controls)
-        for own in _changes(frames[control], frames["edited"], "beyond" if control else "change", permutations, seed)
+        for own in _changes(triples[triples["crawl"].isin(["edited", control])], control, permutations, seed)
     ]
-    families: dict[tuple[str, str, bool], list[Row]] = {}
-    for own in rows:
-        if own["decides"]:
-            families.setdefault((own["control"], own["about"], own["group"] == ALL), []).append(own)
-    for tests in families.values():
-        for own, p in zip(tests, adjust([own["p"] for own in tests]), strict=True):
-            own["p_adjusted"] = float(p)
-            own["verdict"] = _verdict(own, WORSE[own["about"]]) if own["about"] in WORSE else ""
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    tests = frame[frame["decides"].astype(bool)]
+    for _, own in tests.groupby([tests["control"], tests["about"], tests["group"] == ALL]):
+        frame.loc[own.index, "p_adjusted"] = adjust(own["p"].tolist())
+    return frame.assign(
+        verdict=[_verdict(own) if own["decides"] and own["about"] in WORSE else "" for own in rows_of(frame)]
+    )
 
 
-def _changes(a: pd.DataFrame, b: pd.DataFrame, what: str, permutations: int, seed: int) -> Iterator[Row]:
-    for name in [*sorted({*a["identity"], *b["identity"]}), ALL]:
-        left, right = (frame if name == ALL else frame[frame["identity"] == name] for frame in (a, b))
-        pooled = pd.concat([left.assign(after=False), right.assign(after=True)], ignore_index=True)
-        kinds = pooled["kind"].unique()
-        names = {"axis": kinds[0] if name != ALL else ALL, "group": name, "scale": "share"}
+_SAME = ["identity", "run", "predicate", "object"]  # triples with these alike are one
+
+
+def _changes(triples: pd.DataFrame, control: str, permutations: int, seed: int) -> Iterator[Row]:
+    what = "beyond" if control else "change"
+    triples = triples.assign(after=triples["crawl"] == "edited").sort_values("after", kind="stable")
+    for name in [*sorted(triples["identity"].unique()), ALL]:
+        own = triples if name == ALL else triples[triples["identity"] == name]
+        axis = ALL if name == ALL else own["kind"].iloc[0]
+        names = {"axis": axis, "group": name, "scale": "share"}
         for measure in WORSE:
-            column = "regard_value" if measure == "regard" else measure
-            if column in pooled and len(scored := pooled[pooled[column].notna()]):
+            if (column := f"{measure}_value") in own and len(scored := own[own[column].notna()]):
                 yield from _difference(scored, column, what, {"about": measure, **names})
-        yield from _topic_change(pooled, what, permutations, seed, names | {"scale": "nats"})
-        yield _overlap(pooled, left, right, what, names)
+        yield from _topic_change(own[own["topic"] >= 0], what, permutations, seed, names | {"scale": "nats"})
+        # Dice's coefficient: the mean over the triples of both graphs of "the other one also has it".
+        shared = np.asarray(own.groupby("key")["after"].transform("nunique") == 2, np.float64)
+        share, note = _clustered(own, shared, [np.full(len(own), 1 / len(own))], names)
+        yield row(what, "overlap", share, **names | note) | {"p": _NAN}
 
 
-def _clusters(pooled: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[np.intp]], str]:
-    """Return the clusters of triples that share random numbers, and a note when there are few runs.
+def _units(triples: pd.DataFrame) -> tuple[dict[str, NDArray[np.intp]], str]:
+    """Return which triples share random numbers, and a note when there are few runs.
 
-    A cluster is a run over all identities or, with few runs, a step of one identity's run; with `everybody` also an
-    identity.
+    They are those of a run over all identities or, with few runs, of a step of one identity's run.
     """
-    runs = pooled["run"].nunique()
-    enough = runs >= MIN_EFFECTIVE
-    codes = {"run": _codes(pooled, ["run"])} if enough else {"step": _codes(pooled, ["identity", "run", "step"])}
-    if everybody:
-        codes["identity"] = _codes(pooled, ["identity"])
+    runs = triples["run"].nunique()
+    if runs >= MIN_EFFECTIVE:
+        return {"run": _codes(triples, "run")}, ""
     note = f"{quantity(runs, 'run')}: steps are taken for independent; use five runs or more"
-    return codes, "" if enough else note
+    return {"step": _codes(triples, "identity", "run", "step")}, note
 
 
-def _codes(pooled: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
-    return pooled.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
+def _codes(triples: pd.DataFrame, *columns: str) -> NDArray[np.intp]:
+    return triples.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
 
 
-def _noted(estimate: Estimate, note: str) -> Row:
-    return {"note": "; ".join(filter(None, (estimate.note, note)))}
+def _clustered(
+    triples: pd.DataFrame, values: NDArray[np.float64], parts: list[NDArray[np.float64]], names: Row
+) -> tuple[Estimate, Row]:
+    """Return a mean, or a difference of means, clustered by what shares random numbers, everybody's by identity too."""
+    codes, few = _units(triples)
+    everybody = {"identity": _codes(triples, "identity")} if names["group"] == ALL else {}
+    found = clustered_mean(values, parts, codes | everybody)
+    return found, {"note": "; ".join(filter(None, (found.note, few)))}
 
 
-def _difference(pooled: pd.DataFrame, column: str, what: str, names: Row) -> Iterator[Row]:
-    after = pooled["after"].to_numpy(bool)
+def _difference(triples: pd.DataFrame, column: str, what: str, names: Row) -> Iterator[Row]:
+    after, values = triples["after"].to_numpy(bool), triples[column].to_numpy(np.float64)
     if after.all() or not after.any():
-        yield row(what, estimate=Estimate(_NAN, n=len(pooled), note="no triples on one side"), decides=True, **names)
+        yield row(what, estimate=Estimate(_NAN, n=len(after), note="no triples on one side"), decides=True, **names)
         return
-    values = pooled[column].to_numpy(np.float64)
-    for state, chosen in (("before", ~after), ("after", after)):
-        yield row(state, estimate=Estimate(float(values[chosen].mean()), n=int(chosen.sum())), **names)
-    parts = [part / part.sum() for part in (after.astype(np.float64), (~after).astype(np.float64))]
-    codes, note = _clusters(pooled, names["group"] == ALL)
-    change = clustered_mean(values, parts, codes)
-    yield row(what, estimate=change, decides=True, **names) | _noted(change, note)
+    for state, side in (("before", ~after), ("after", after)):
+        yield row(state, estimate=Estimate(float(values[side].mean()), n=int(side.sum())), **names)
+    change, note = _clustered(triples, values, [side / side.sum() for side in (after, ~after)], names)
+    yield row(what, estimate=change, decides=True, **names | note)
 
 
-def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, what: str, names: Row) -> Row:
-    """Return Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
-    have = [set(zip(frame["identity"], frame["key"])) for frame in (left, right)]
-    own = zip(pooled["identity"], pooled["key"], pooled["after"])
-    shared = np.array([(name, key) in have[not after] for name, key, after in own], dtype=np.float64)
-    codes, note = _clusters(pooled, names["group"] == ALL)
-    share = clustered_mean(shared, [np.full(len(shared), 1 / len(shared))], codes)
-    return row(what, "overlap", share, **names) | _noted(share, note) | {"p": _NAN}
-
-
-def _topic_change(pooled: pd.DataFrame, what: str, permutations: int, seed: int, names: Row) -> Iterator[Row]:
+def _topic_change(triples: pd.DataFrame, what: str, permutations: int, seed: int, names: Row) -> Iterator[Row]:
     """Yield the Jensen-Shannon divergence of two topic mixes, how large it is by chance, and the rest.
 
     For chance, the two sides of whole clusters are swapped.
     """
-    pooled = pooled[pooled["topic"] >= 0]
-    after = pooled["after"].to_numpy(bool)
+    after, n = triples["after"].to_numpy(int), len(triples)
     if after.all() or not after.any():
-        none = Estimate(_NAN, n=len(pooled), note="no topics on one side")
-        yield row(what, "topics", none, decides=True, **names)
+        yield row(what, "topics", Estimate(_NAN, n=n, note="no topics on one side"), decides=True, **names)
         return
-    codes, few = _clusters(pooled, everybody=False)
-    (cluster,) = codes.values()
-    topic = pd.factorize(pooled["topic"])[0]
-    cells = np.zeros((int(cluster.max()) + 1, 2, int(topic.max()) + 1))
-    np.add.at(cells, (cluster, after.astype(int), topic), 1)
-    value = _divergence(cells.sum(axis=0))
-    rng = np.random.default_rng(seed)
-    permuted = np.empty(permutations)
-    for number in range(permutations):
-        swapped = np.where((rng.random(len(cells)) < 0.5)[:, None, None], cells[:, ::-1], cells)
-        permuted[number] = _divergence(swapped.sum(axis=0))
+    ((_, cluster),), few = _units(triples)[0].items(), _units(triples)[1]
+    cells = np.zeros((cluster.max() + 1, 2, triples["topic"].nunique()))
+    np.add.at(cells, (cluster, after, pd.factorize(triples["topic"])[0]), 1)
+    value = float(_divergence(cells.sum(axis=0)))
+    swapped = np.random.default_rng(seed).random((permutations, len(cells))) < 0.5
+    permuted = _divergence(cells.sum(axis=0) + np.tensordot(swapped, cells[:, ::-1] - cells, axes=1))
     p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
-    low, high = np.quantile(permuted, [0.025, 0.975])
-    note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
+    low, high = np.quantile(permuted, [0.025, 0.975]).tolist()
     chance = float(permuted.mean())
-    yield row("before", "topics", Estimate(chance, n=len(pooled)), **names)
-    yield row("after", "topics", Estimate(value, n=len(pooled)), **names)
-    change = Estimate(value - chance, value - float(high), value - float(low), p=p, n=len(pooled), note=note)
-    yield row(what, "topics", change, decides=True, **names) | _noted(change, few)
+    note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
+    note = "; ".join(filter(None, (note, few)))
+    yield row("before", "topics", Estimate(chance, n=n), **names)
+    yield row("after", "topics", Estimate(value, n=n), **names)
+    change = Estimate(value - chance, value - high, value - low, p=p, n=n, note=note)
+    yield row(what, "topics", change, decides=True, **names)
 
 
-def _divergence(counts: NDArray[np.float64]) -> float:
-    """Return the Jensen-Shannon divergence in nats of two rows of counts; NaN when a row is empty."""
-    if (counts.sum(axis=1) == 0).any():
-        return _NAN
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    middle = shares.mean(axis=0)
-    safe = np.where(shares > 0, shares / np.where(middle > 0, middle, 1), 1)
-    return float((shares * np.log(safe)).sum() / 2)
+def _divergence(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Jensen-Shannon divergence of two rows of counts (..., 2, topics) in nats; NaN where one is empty."""
+    with np.errstate(invalid="ignore"):
+        shares = counts / counts.sum(axis=-1, keepdims=True)
+    return np.asarray(rel_entr(shares, shares.mean(axis=-2, keepdims=True)).sum(axis=(-2, -1)) / 2)

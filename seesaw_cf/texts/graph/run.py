@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.base.errors import RecordError, RunFolderError, need
+from seesaw_cf.base.errors import RunFolderError, need
 from seesaw_cf.base.fields import checked
-from seesaw_cf.base.files import write_text
-from seesaw_cf.base.text import read_json
-from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.generation.types import CachedGenerator, Generator
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.run.manifest import differences
-from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.crawl import Prepared, crawl_identities
 from seesaw_cf.texts.graph.folder import MEASURES, Crawl, export_graphml, read_crawl
-from seesaw_cf.texts.graph.identities import Identity, choose, find
-from seesaw_cf.texts.graph.report import change_screen, report_crawl, write_pages
+from seesaw_cf.texts.graph.identities import choose, find
+from seesaw_cf.texts.graph.report import TABLES, WARNING, change_screen, report_crawl
 from seesaw_cf.texts.graph.rows import change_rows, content_texts
 from seesaw_cf.texts.graph.scores import find_scorer, score_crawl
-from seesaw_cf.texts.graph.settings import CompareJob, GraphJob
+from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings, GraphJob
 from seesaw_cf.texts.graph.topics import fit_topics
+from seesaw_cf.texts.report.pages import write_report
 
 
 @checked
@@ -31,7 +31,7 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
 
     Args:
         job: What is asked of what.
-        out: The crawl folder.
+        out: The crawl folder; lists of identities that the model writes are kept beside it.
         progress: Show a bar.
 
     Returns:
@@ -45,10 +45,16 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
         import sklearn  # noqa: F401
     device = "cpu" if job.device == "auto" else job.device
     regard, attack = (find_scorer(name, getattr(job, name), device) for name in MEASURES)
-    settings = job.crawl_settings()
+    settings = CrawlSettings(**{own.name: getattr(job, own.name) for own in fields(CrawlSettings)})
     plain_crawl = read_crawl(job.plain) if job.plain else None
     with _model(job) as (generator, facts):
-        identities = _identities(job, out, generator)
+        if job.select == "hand":
+            identities = find(job.identities)
+        else:
+            kind, *names = job.identities
+            kept = CachedGenerator(generator, out.with_name(f"{out.name}-lists"))
+            add = names if job.select == "hybrid" else []
+            identities = choose(kind, kept, add=add, seed=job.seed, chat=job.conversation)
         crawl = crawl_identities(generator, identities, settings, out, progress=progress, **facts)
     if (regard or attack) and len(crawl.triples):
         crawl = score_crawl(crawl, regard, attack)
@@ -57,20 +63,6 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
         topics = fit_topics(content_texts(crawl.triples), job.topics, method=job.topic_method, seed=job.seed)
     export_graphml(crawl, out / "graph.graphml")
     return report_crawl(crawl, topics, plain_crawl, seed=job.seed)
-
-
-@dataclass(frozen=True)
-class _Edited:
-    """Generator whose weights are edited, and that puts the text of an in-context edit before every prompt."""
-
-    inner: Generator
-    context: str
-    name: str
-
-    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        from seesaw_cf.generation.hf import with_context
-
-        return self.inner.generate([with_context(ask, self.context) for ask in asks], sampling)
 
 
 @contextmanager
@@ -87,39 +79,18 @@ def _model(job: GraphJob) -> Iterator[tuple[Generator, dict[str, Any]]]:
     from seesaw_cf.models.delta_files import load_delta
     from seesaw_cf.models.identity import fingerprint, model_facts
     from seesaw_cf.models.load import load_model
-    from seesaw_cf.models.weights import applied
+    from seesaw_cf.models.weights import WeightDelta, applied
 
     names = ("revision", "dtype", "device", "trust_remote_code")
     model, tokenizer = load_model(job.model, **{name: getattr(job, name) for name in names})
     facts = {"model": model_facts(job.model, model, tokenizer, job.revision, job.dtype)}
-    generator = HFGenerator(model, tokenizer, rows=64)
-    if job.delta is None:
-        yield generator, facts
-        return
-    delta = load_delta(job.delta, model)
+    delta = load_delta(job.delta, model) if job.delta else WeightDelta({}, {})
     with applied(model, delta):
-        about = {"name": job.delta.name, "editor": delta.meta.get("editor"), "fingerprint": fingerprint(model)}
-        about = json.loads(json.dumps(about | {"context": delta.context}, default=str))
-        yield _Edited(generator, delta.context, f"{job.model} + {job.delta.name}"), facts | {"delta": about}
-
-
-def _identities(job: GraphJob, out: Path, generator: Generator) -> tuple[Identity, ...]:
-    """Return the identities named by hand, or those that the model lists; its lists are kept to continue the crawl."""
-    if job.select == "hand":
-        return find(job.identities)
-    file = out.parent / f"{out.name}-selection.json"
-    if file.exists():
-        try:
-            return tuple(Identity(*row) for row in read_json(file)["identities"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise RecordError(f"{file}: no selection of identities ({error!r}). Delete it to ask again.") from error
-    kind, *names = job.identities
-    chosen = choose(kind, job.select, generator, add=names, seed=job.seed, chat=job.conversation)
-    lists = [completion.text for completion in chosen.completions]
-    identities = [[row.name, row.kind] for row in chosen.identities]
-    record = {"identities": identities, "counts": chosen.counts, "lists": lists}
-    write_text(file, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    return chosen.identities
+        if job.delta:
+            about = {"name": job.delta.name, "editor": delta.meta.get("editor"), "fingerprint": fingerprint(model)}
+            facts["delta"] = json.loads(json.dumps(about | {"context": delta.context}, default=str))
+        generator = HFGenerator(model, tokenizer, rows=64)
+        yield Prepared(generator, generator.name, delta.context), facts
 
 
 @checked
@@ -144,9 +115,10 @@ def compare_graphs(job: CompareJob, out: Path | None = None) -> str:
     topics = fit_topics(texts, job.topics, method=job.topic_method, seed=job.seed)
     frame = change_rows(base, edited, controls, topics=topics, seed=job.seed)
     screen = change_screen(base, edited, frame, differ)
-    return (
-        screen.terminal() if out is None else write_pages(out, screen, [], {"scores": frame}, {"differences": differ})
-    )
+    if out is None:
+        return screen.terminal()
+    record = {"rows": rows_of(frame), "differences": differ}
+    return write_report(out, screen, [], {"scores": frame}, record, about=TABLES, foot=[WARNING])
 
 
 def check_comparable(base: Crawl, others: Mapping[str, Crawl], force: bool = False) -> list[str]:

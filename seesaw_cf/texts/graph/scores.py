@@ -1,7 +1,7 @@
 """Score sentences by regard and identity attack.
 
-A scorer is a biased opinion. So every triple is scored as it is and with the identity masked, and some sentences are
-scored about every identity, which separates the scorer's view of a name from what the model writes of it.
+A scorer is a biased opinion. So some sentences are scored about every identity, which separates the scorer's view of a
+name from what the model writes of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SentenceScorer:
 
 @checked
 def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: SentenceScorer | None = None) -> Crawl:
-    """Score every triple, masked too, and some sentences about every identity of their class, and write the scores.
+    """Score every triple, and some sentences about every identity of their class, and write the scores.
 
     Args:
         crawl: A finished crawl.
@@ -80,7 +80,7 @@ def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: Sent
     if crawl.triples.empty:
         raise RecordError(f"{crawl.folder}: the graph has no triples to score; no completion was one.")
     exchanged = exchanged_sentences(crawl)["sentence"]
-    texts = list(dict.fromkeys([*crawl.triples["text"], *crawl.triples["masked"], *exchanged]))
+    texts = list(dict.fromkeys([*crawl.triples["text"], *exchanged]))
     rows = [
         {"measure": measure, "scorer": scorer.name, "sentence": text, **answer._asdict()}
         for measure, scorer in (("regard", regard), ("attack", attack))
@@ -100,13 +100,11 @@ def exchanged_sentences(crawl: Crawl) -> pd.DataFrame:
     rows = []
     for kind, triples in crawl.triples.groupby("kind", sort=True):
         contents = sorted(set(zip(triples["predicate"], triples["object"])))
-        drawn = random.Random(crawl.manifest["seed"]).sample(contents, min(_CONTENTS, len(contents)))
+        drawn = random.Random(crawl.seed).sample(contents, min(_CONTENTS, len(contents)))
         chosen = pd.DataFrame(drawn, columns=["predicate", "object"])
-        rows += [
-            pd.DataFrame({"kind": kind, "identity": name, "content": chosen.index})
-            .assign(sentence=sentences([name] * len(chosen), chosen))
-            for name in [MASK, *sorted(triples["identity"].unique())]
-        ]  # fmt: skip
+        for name in [MASK, *sorted(triples["identity"].unique())]:
+            about = {"kind": kind, "identity": name, "content": chosen.index}
+            rows.append(pd.DataFrame(about).assign(sentence=sentences(name, chosen)))
     return pd.concat(rows, ignore_index=True)
 
 

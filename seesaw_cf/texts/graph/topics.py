@@ -14,7 +14,6 @@ import numpy as np
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.effects.topics import label_topics, representative_words
-from seesaw_cf.texts.graph.settings import TOPIC_METHODS
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def fit_topics(texts: Sequence[str], n_topics: int = 8, *, method: str = "auto",
         RecordError: Too few texts or words.
         MissingExtraError: The method's package is not installed.
     """
-    one_of("topic method", method, TOPIC_METHODS)
+    one_of("topic method", method, ("auto", "bertopic", "nmf"))
     if len(texts) < 2 or n_topics < 2:
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     with need("scikit-learn", extra="stereotypes", what_for="topics"):
