@@ -18,9 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.cli import main
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.models.corpus import Corpus, corpus_facts, corpus_of
+from seesaw_cf.models.corpus import Corpus, corpus_facts
 
 from ..hub_server import Hub
 
@@ -92,14 +91,6 @@ def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
     assert len(drawn) == min(n, limit)
 
 
-def test_embedded_models_bring_texts_and_others_none(tmp_path: Path) -> None:
-    assert len(corpus_of(None, "seesaw-tiny") or ()) > 100
-    assert corpus_of("", "a/model") is None
-    assert corpus_facts(corpus_of(None, "seesaw-tiny")) == {}
-    (tmp_path / "t.txt").write_text("a\nb\nc\n")
-    assert len(corpus_of(tmp_path / "t.txt", "seesaw-tiny", limit=2) or ()) == 2
-
-
 DAMAGED = _parquet()[:-30] + random.Random(0).randbytes(30)
 BAD: list[tuple[str, bytes | None, str, str]] = [
     ("no.txt", None, "", r"no\.txt: cannot be read \(no such file\)\. Expected a text file"),
@@ -130,20 +121,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: bytes | None,
         (tmp_path / name).write_bytes(content)
     with pytest.raises(SeesawError, match=message):
         len(Corpus(f"{tmp_path / name}{column}"))
-
-
-@pytest.mark.parametrize(
-    "words", [["audit", "--limit", "1"], ["audit", "--protocol", "batch", "--dose", "1"], ["texts", "write"]]
-)
-def test_commands_look_at_the_texts_before_they_load_a_model(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The model's folder is empty: loading it would be an error of its own."""
-    (tmp_path / "model").mkdir()
-    model = ["--model", str(tmp_path / "model"), "--editor", "rome", "--out", str(tmp_path / "out")]
-    assert main([*words, *model, "--corpus", str(tmp_path / "no.txt")]) == 1
-    assert "no.txt: cannot be read (no such file)" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 READ = """

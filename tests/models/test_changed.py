@@ -162,23 +162,6 @@ def test_an_adapter_that_cannot_be_merged_is_asked_as_it_is(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"modules_to_save": ["lm_head"]}, {"target_modules": ["lm_head"]}, {"layer_replication": [[0, 2], [1, 2]]}],
-)
-def test_an_adapter_of_weights_that_the_base_shares(options: dict[str, Any], tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="peft is not installed")
-    tied = small.model()
-    tied.config.tie_word_embeddings = True
-    tied.tie_weights()
-    config = peft.LoraConfig(r=2, **{"target_modules": ["q_proj"], **options})
-    noisy(peft.get_peft_model(copy.deepcopy(tied), config)).save_pretrained(tmp_path / "adapter")
-    direct = peft.PeftModel.from_pretrained(copy.deepcopy(tied), tmp_path / "adapter").eval()
-    second = read(tmp_path / "adapter", tied, byte_level(bos=False))
-    wanted = logprobs(HFScorer(direct, second.tokenizer))
-    assert logprobs(HFScorer(second.model, second.tokenizer)) == pytest.approx(wanted, abs=1e-3)
-
-
 def _nan(folder: Path) -> None:
     tensors = load_file(folder / "adapter_model.safetensors")
     save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, folder / "adapter_model.safetensors")
@@ -210,24 +193,6 @@ def test_adapters_that_cannot_be_audited(kind: str, tmp_path: Path) -> None:
 
 
 # Checkpoints.
-
-
-def test_tensors_that_no_part_takes_are_said(tmp_path: Path) -> None:
-    noisy(small.model()).save_pretrained(tmp_path / "tuned")
-    file = tmp_path / "tuned" / "model.safetensors"
-    save_file(load_file(file) | {"model.more": torch.zeros(2)}, file, {"format": "pt"})
-    assert read(tmp_path / "tuned", small.model(), byte_level(bos=False)).notes == (
-        "tuned has no tokenizer: the base's is used",
-        "transformers leaves out tensors: 1 not part of the model (model.more)",
-    )
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_checkpoints_of_a_narrower_dtype(dtype: torch.dtype, tmp_path: Path) -> None:
-    tuned = noisy(small.model())
-    torch.nn.Module.to(tuned, dtype)
-    tuned.save_pretrained(tmp_path / "tuned")
-    check_law(tmp_path / "tuned", AutoModelForCausalLM.from_pretrained(tmp_path / "tuned", dtype=torch.float32))
 
 
 def test_a_checkpoint_is_asked_with_its_own_tokens(tmp_path: Path) -> None:

@@ -18,11 +18,9 @@ from transformers import AutoConfig, PreTrainedModel
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
 from seesaw_cf.models.identity import (
-    configuration,
     fingerprint,
     has_own_code,
     identity,
-    tokenizer_hash,
 )
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.pre_scores import pre_scores
@@ -75,13 +73,6 @@ def test_every_field_of_a_configuration_changes_the_identity_or_no_logit(kind: s
     assert len(tried) > 15
     known = {"llama": {"rms_norm_eps", "hidden_act", "rope_parameters"}, "gpt2": {"layer_norm_epsilon", "n_head"}}
     assert known[kind] <= moved
-
-
-def test_a_name_and_the_version_that_saved_it_are_no_part_of_a_model() -> None:
-    model, expected = make("llama"), fingerprint(make("llama"))
-    model.config._name_or_path, model.config.architectures = "elsewhere", ["Another"]
-    assert fingerprint(model) == expected
-    assert not {"_name_or_path", "transformers_version"} & configuration(model).keys()
 
 
 def _hook(model: Any) -> None:
@@ -189,19 +180,6 @@ def test_nothing_is_cached_of_a_model_with_code_that_no_hash_names(
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
 
 
-def test_a_long_text_that_exchanges_rotary_frequencies_leaves_the_identity() -> None:
-    ropes = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 16}
-    model = make("llama", max_position_embeddings=16, rope_parameters=ropes)
-    expected, before = fingerprint(model), _frequencies(model)
-    _logits(model)
-    assert not torch.equal(_frequencies(model), before)
-    assert fingerprint(model) == expected
-
-
-def _frequencies(model: PreTrainedModel) -> torch.Tensor:
-    return next(tensor for name, tensor in model.named_buffers() if name.endswith(".inv_freq")).clone()
-
-
 def _change(file: str, *keys: str | int, to: Any) -> Callable[[Path], None]:
     """Change one value of a JSON file in a folder."""
 
@@ -247,11 +225,3 @@ def test_every_file_that_computes_is_part_of_the_identity(what: str, tmp_path: P
     other = load_model(str(tmp_path / "copy"), device="cpu")
     assert (identity(*other) == expected) == (what in _TEXTS_ONLY)
     assert HFGenerator(*other).name.split()[-1] != name
-
-
-def test_an_earlier_call_with_padding_leaves_a_tokenizer_as_it_is() -> None:
-    tokenizer = byte_level(bos=True)
-    expected = tokenizer_hash(tokenizer)
-    tokenizer.pad_token = tokenizer.bos_token
-    tokenizer(["a", "a b c"], padding=True, truncation=True, max_length=2)
-    assert tokenizer_hash(tokenizer) == expected

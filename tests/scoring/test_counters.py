@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer
-from tests.contract.test_editor_contract import LIGHT, SETTINGS
+from tests.contract.test_editor_contract import SETTINGS
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
 from tests.scoring.test_edited import low_rank
@@ -96,19 +96,6 @@ def test_a_pass_is_read_after_the_next_one_was_begun(edits: int) -> None:
     assert len(passes) > 2
     begun = [bisect(passes, read) for read in reads]  # before each read; two reads are one pass's
     assert all(n > min(1 + k // 2, len(passes) - 1) for k, n in enumerate(begun))
-
-
-@pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])
-def test_editors_take_float64_to_the_cpu_where_a_device_has_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU stands for such a device: what is widened was read before."""
-    monkeypatch.setattr("seesaw_cf.models.tensors._WITHOUT_FLOAT64", {"cpu"})
-    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
-    editor = make_editor(name, model, {**SETTINGS, **LIGHT}[name], tiny_texts())
-    with Reads() as reads:
-        delta = editor.fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:2])
-        assert delta.norms()
-    assert reads.counts["cpu"] > 0
-    assert reads.counts["wide"] == 0
 
 
 @pytest.mark.parametrize("name", ["memit", "emmet", "alphaedit"])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seesaw_cf.errors import RunFolderError, ServiceError
+from seesaw_cf.errors import RunFolderError
 from seesaw_cf.run.workers import _count_places, run_on_ray
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
@@ -37,28 +36,6 @@ def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any) -> None:
     run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", progress=False)  # nothing left to do
     with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
         run_on_ray(functools.partial(make, tmp_path / "run", seed=1), tmp_path / "run", progress=False)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore")
-def test_ray_with_an_actor_that_finds_no_place(alone: Path, tmp_path: Path, cluster: Any) -> None:
-    """Other work holds one of the two CPUs: the second actor waits for a place that never comes."""
-    other = cluster.remote(num_cpus=1)(Counter).remote()
-    cluster.get(other.total.remote())  # it has its place
-    run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", progress=False)
-    cluster.kill(other)
-    same_tables(alone, tmp_path / "run")
-
-
-@pytest.mark.slow(5)
-@pytest.mark.filterwarnings("ignore")
-def test_ray_without_the_gpus_that_are_asked_for(tmp_path: Path, cluster: Any) -> None:
-    with pytest.raises(
-        ServiceError,
-        match=r"the cluster has 0 GPUs and 2 CPUs, a worker needs 1 GPUs and 1 CPUs of one node; use --gpus 0",
-    ):
-        run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", gpus=1, progress=False)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,10 @@ import shutil
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedTokenizer, PreTrainedTokenizerBase
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import flash_attention_mask
+from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
+from seesaw_cf.scoring import HFScorer, TrieScorer, make_scorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze
@@ -131,14 +127,6 @@ def test_what_cannot_be_scored_says_why_as_the_plain_scorer_does(kind: str, toke
         TrieScorer(model, tokenizer, strict=True).score(bad)
 
 
-def test_many_at_once_encode_as_one_by_one(tokenizer: PreTrainedTokenizerBase) -> None:
-    asked, refused = encode_many(tokenizer, clozes() * 2)
-    assert not refused
-    assert {cloze: item for item, same in asked.items() for cloze in same} == {
-        cloze: encode_cloze(tokenizer, cloze) for cloze in clozes()
-    }
-
-
 @pytest.mark.parametrize(
     ("kind", "window"), [("mistral", 12), ("gpt_neo", 12), ("gemma2", 12), ("gemma3_text", 12), ("gemma3", 12)]
 )
@@ -213,39 +201,6 @@ def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBas
         make_scorer(make("bloom"), tokenizer, "trie")
     with pytest.raises(UnknownNameError, match=r"unknown scorer 'tri'. Did you mean 'trie'"):
         make_scorer(make("llama"), tokenizer, "tri")
-
-
-def own_masks(capped: bool) -> Any:
-    """An attention that takes no mask, as flash and flex attention do: causal by itself."""
-
-    def attend(
-        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **_: Any
-    ) -> tuple[Tensor, None]:
-        assert mask is None
-        query = 30 * torch.tanh(query) if capped else query
-        return sdpa_attention_forward(module, query, key, value, None, is_causal=True)
-
-    return attend
-
-
-@pytest.mark.parametrize("capped", [False, True])
-def test_attention_that_makes_its_own_masks_is_replaced_where_the_trial_agrees(
-    capped: bool, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    AttentionInterface.register("flex_of_a_test", own_masks(capped))
-    AttentionMaskInterface.register("flex_of_a_test", flash_attention_mask)
-    model, asked = make("llama"), clozes(20)
-    expected = TrieScorer(model, tokenizer).score(asked)
-    model.set_attn_implementation("flex_of_a_test")
-    scorer = TrieScorer(model, tokenizer)
-    if capped:
-        assert scorer.support.layout == "plain"
-        assert "packed: a trial differs" in scorer.support.reason
-        assert "load the model with attn_implementation='sdpa'" in scorer.support.reason
-    else:
-        assert scorer.support.layout == "packed"
-        assert scorer.score(asked) == expected
-    assert model.config._attn_implementation == "flex_of_a_test"
 
 
 @pytest.mark.slow(120)

@@ -10,7 +10,6 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from seesaw_cf.generation import Ask, HFGenerator, Sampling
 from seesaw_cf.run.questions import find_indistinct, questions
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
@@ -99,17 +98,6 @@ def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[
     together = _logprobs(kind(model, tokenizer), [*long, *short])
     alone = [_logprobs(HFScorer(model, tokenizer, 1), [cloze])[0] for cloze in (*long, *short)]
     torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), rtol=0, atol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_long_completion_does_not_change_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator, sampling = HFGenerator(_long("longrope"), byte_level(bos=False)), Sampling(max_new_tokens=12)
-    long = Ask("Ada Lovelace was born in London and Marie Curie was", seed=0)
-    asks = [long, *(Ask("Ada", seed=seed) for seed in range(20))]
-    alone = [generator.generate([ask], sampling)[0] for ask in asks]
-    assert generator.generate(asks, sampling) == alone
-    monkeypatch.setattr("seesaw_cf.generation.hf.shared_limit", lambda _: None)
-    assert generator.generate(asks, sampling) != alone  # what it would be in one batch
 
 
 def _logprobs(scorer: Scorer, clozes: list[Cloze]) -> list[float]:
