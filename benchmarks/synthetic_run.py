@@ -16,7 +16,7 @@ from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.records.relations import PAIRS, RELATIONS, templates
-from seesaw_cf.run.edit_table import write_edits
+from seesaw_cf.run.store import write_edits
 
 __all__ = ["EDITORS", "write_synthetic_run"]
 

@@ -57,7 +57,7 @@ def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: f
 
     Args:
         scores: Score table of one sample: its edits' prompts, people, and what is watched.
-        edits: Rows of `seesaw_cf.run.edit_table.EDITS` of its cases.
+        edits: Rows of `seesaw_cf.run.store.EDITS` of its cases.
         nats: Log-probabilities no further apart than this are a tie.
 
     Returns:

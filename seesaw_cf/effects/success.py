@@ -262,7 +262,7 @@ def once_each(edits: pd.DataFrame) -> pd.DataFrame:
     """Return the first row of each edit.
 
     Args:
-        edits: Rows of `seesaw_cf.run.edit_table.EDITS`, of a run that makes one edit at a time.
+        edits: Rows of `seesaw_cf.run.store.EDITS`, of a run that makes one edit at a time.
     """
     return edits.drop_duplicates(_SAME)
 

@@ -22,7 +22,7 @@ from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.means import CHANGES, clusters_of, group_means
 from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
 from seesaw_cf.report.pairs import RunResult, mean_estimate
-from seesaw_cf.run.edit_table import ASKED_ONLY
+from seesaw_cf.run.store import ASKED_ONLY
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters, outer_limits

@@ -26,8 +26,8 @@ from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.effects.tables import ScoreFile, count_rows
 from seesaw_cf.report.rows import Floor, Manifest, floor_of
-from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS
 from seesaw_cf.run.manifest import RunFolder
+from seesaw_cf.run.store import ASKED_ONLY, EDITS
 from seesaw_cf.stats.simple import tolerance
 
 CONTROL_ORDER = ("random", "unrelated", "identity")
@@ -44,7 +44,7 @@ class RunResult:
 
     Attributes:
         folder, manifest: Where it is, and what it recorded about itself.
-        edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
+        edits: One row per (editor, case), schema `seesaw_cf.run.store.EDITS`.
         people: Rows of `seesaw_cf.effects.prompt_effects` about other people, of a control the means over its seeds;
             None where nobody was asked about.
         facts: Rows of `seesaw_cf.effects.answers.mark` about other facts of the edited person, of all seeds, with

@@ -18,8 +18,15 @@ from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.editors.contract import state_of
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
-from seesaw_cf.run.edit_table import EDITS, MADE, MOST_CANDIDATES, Candidates
-from seesaw_cf.run.questions import MOST_IN_MEMORY, Question, count_questions, find_indistinct
+from seesaw_cf.run.questions import (
+    MOST_CANDIDATES,
+    MOST_IN_MEMORY,
+    Candidates,
+    Question,
+    count_questions,
+    find_indistinct,
+)
+from seesaw_cf.run.store import EDITS, MADE
 from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores

@@ -25,13 +25,12 @@ from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.records.arrow import cases_to_table
-from seesaw_cf.run.edit_table import Candidates, candidates_of
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import check_editors, editor_settings, make_editors, moments_facts, object_facts
 from seesaw_cf.run.manifest import RunManifest, check_folder, public_options, read_manifest
 from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
-from seesaw_cf.run.questions import sample_clozes
+from seesaw_cf.run.questions import Candidates, candidates_of, sample_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
 from seesaw_cf.run.workers import run_on_ray

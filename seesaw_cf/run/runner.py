@@ -28,12 +28,11 @@ from seesaw_cf.effects.dose import SAMPLE
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
-from seesaw_cf.run.edit_table import EDITS, Candidates, check_first_edits, write_edits
 from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import ScoredQuestion, pair_scores, score_table
-from seesaw_cf.run.store import Store
+from seesaw_cf.run.questions import Candidates, ScoredQuestion, pair_scores, score_table
+from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, Unit, units, write_doses
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance

@@ -11,20 +11,25 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.errors import RecordError, RunFolderError
+from seesaw_cf.base.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import PARQUET, read_table, write_table
-from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.types import JsonObject, TableRow
+from seesaw_cf.effects.answers import LEAST_LOCAL, knowledge, locality
+from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.run.manifest import RunManifest, claim_folder
+from seesaw_cf.stats.simple import above, tolerance
 
 log = logging.getLogger(__name__)
 
@@ -168,3 +173,94 @@ class Store:
 
 def _crc32(content: bytes) -> bytes:
     return f"{zlib.crc32(content):08x}".encode()
+
+
+# `edits.parquet`: what became of every edit of a run, and whether the first ones spoil the model.
+
+ASKED_ONLY = "asked only"
+"""Status of a case that no model is known to be edited for, so that no efficacy is claimed."""
+MADE = ("ok", "zero delta", ASKED_ONLY)
+"""Statuses of cases that were scored after the edit; an edit of any other status was not made."""
+
+# logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
+# both by more than the run's noise, see `seesaw_cf.stats.simple`. candidates: answers scored before the edit, the
+# true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.answers.knowledge` of them.
+EDITS: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        *(
+            (name, pa.string())
+            for name in ("relation_id", "effect_relation_id", "subject", "target_true", "target_new")
+        ),
+        ("status", pa.string()),
+        *((name, pa.float64()) for name in ("delta_norm", "new_pre", "true_pre", "new_post", "true_post")),
+        ("raised", pa.bool_()),
+        ("success", pa.bool_()),
+        ("candidates", pa.list_(pa.string())),
+        ("candidates_pre", pa.list_(pa.float64())),
+        ("n_candidates", pa.int32()),
+        ("true_rank", pa.int32()),
+        ("true_share", pa.float64()),
+        ("known", pa.bool_()),
+    ]
+)
+
+
+def write_edits(file: Path, rows: Iterable[TableRow], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
+    """Write the table.
+
+    Args:
+        file: Where to.
+        rows: Of `EDITS`, without what is decided here: whether the edit raised its target and succeeded, and whether
+            its fact was known before.
+        nats: Differences up to this are rounding, see `seesaw_cf.stats.simple`; such an edit did neither.
+        schema: `EDITS` and what else the rows have.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    write_table(file, pa.Table.from_pylist([_judged(row, nats) for row in rows], schema))
+
+
+def _judged(row: dict[str, Any], nats: float) -> TableRow:
+    """Return the row with `raised`, `success` (None where a side was not scored) and what was known before the edit."""
+    for name, first, second in (("raised", "new_post", "new_pre"), ("success", "new_post", "true_post")):
+        left, other = row.get(first), row.get(second)
+        row[name] = None if left is None or other is None else bool(above(left, other, nats))
+    if not (names := row.get("candidates")):  # no true target
+        return row
+    logprobs = np.array(row["candidates_pre"], dtype=np.float64)
+    return {**row, **knowledge(logprobs, np.array(names) == row["target_true"], nats)}
+
+
+def check_first_edits(store: Store, keys: Sequence[Key], first: int, ignore_damage: bool) -> None:
+    """Stop a run when an editor spoils, by its first edits, what the model knew of other facts.
+
+    Args:
+        store: The finished units.
+        keys: Of all units of the editor.
+        first: How many of them are looked at, when all of these are finished.
+        ignore_damage: Warn instead, as is done when no edit of the editor is left to make.
+
+    Raises:
+        EditError: See above; what is finished is kept.
+    """
+    if not all(map(store.has, keys[:first])):
+        return
+    editor, (tables, facts) = keys[0][0], zip(*map(store.read, keys[:first]), strict=True)
+    single = store.manifest.protocol == "single"
+    numbers = edit_numbers(pd.DataFrame([row for unit in facts for row in unit["edits"]])) if single else None
+    nats, _ = tolerance(asdict(store.manifest))
+    counts = locality(pa.concat_tables(tables), numbers, nats).get(editor)
+    if counts is None or not counts.collapsed:
+        return
+    text = f"{editor}: its first {counts.local.n} edits spoil what the model knew of others: {counts}"
+    if ignore_damage or all(map(store.has, keys)):
+        log.warning("%s.", text)
+        return
+    raise EditError(
+        f"{text}, expected an upper end of at least {LEAST_LOCAL:.0%}. Make smaller steps (learning_rate, clamp or "
+        "max_change in --editor-config), take another editor, or repeat the command with "
+        "--ignore-damage. What is finished is kept."
+    )

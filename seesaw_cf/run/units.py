@@ -21,10 +21,9 @@ from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, Tab
 from seesaw_cf.effects.dose import health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.models.corpus import sample_corpus
-from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.jobs import DOSES, PROTOCOLS
 from seesaw_cf.run.questions import CaseQuestions, Question, questions
-from seesaw_cf.run.store import Store
+from seesaw_cf.run.store import ASKED_ONLY, Store
 
 PROBES = -1
 """Case number of questions that belong to no edit."""

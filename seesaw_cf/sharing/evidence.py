@@ -17,8 +17,8 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import unknown_name
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.tables import SCORES, read_table, write_table
-from seesaw_cf.run.edit_table import EDITS
 from seesaw_cf.run.manifest import RunFolder
+from seesaw_cf.run.store import EDITS
 
 if TYPE_CHECKING:
     from seesaw_cf.report.rows import Row

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, write_table
 from seesaw_cf.editors.control_names import first_seed
-from seesaw_cf.run.edit_table import EDITS
+from seesaw_cf.run.store import EDITS
 
 GOLDENS = Path(__file__).parent / "goldens"
 RUNS = ("demo", "two_editors", "three_seeds", "batch", "planted")

@@ -13,9 +13,9 @@ import pyarrow as pa
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.records.relations import PAIRS, templates
-from seesaw_cf.run.edit_table import Candidates, write_edits
 from seesaw_cf.run.edits import Outcome
-from seesaw_cf.run.questions import ScoredQuestion, questions, score_table
+from seesaw_cf.run.questions import Candidates, ScoredQuestion, questions, score_table
+from seesaw_cf.run.store import write_edits
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
 RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white", "Arab")

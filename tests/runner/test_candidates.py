@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.run.edit_table import MOST_CANDIDATES, candidates_of
+from seesaw_cf.run.questions import MOST_CANDIDATES, candidates_of
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity

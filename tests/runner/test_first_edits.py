@@ -12,7 +12,7 @@ import pytest
 from seesaw_cf.effects.answers import Locality
 from seesaw_cf.errors import EditError
 from seesaw_cf.models import WeightDelta
-from seesaw_cf.run import edit_table
+from seesaw_cf.run import store
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Estimate
@@ -35,7 +35,7 @@ def run(out: Path, name: str = "nudge", ignore_damage: bool = False, **changes: 
 def _collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     counts = Locality("neighbours", 0.66, 0.11, 40, Estimate(0.125, 0.02, 0.47, n=8))
-    monkeypatch.setattr(edit_table, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
+    monkeypatch.setattr(store, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
 
 
 _NUMBERS = (
