@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.base.checks import shown, whole
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import AboveZero, NameOrPath, Positive, Seed, field_types
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seesaw_cf.records.relations import Template
 
 SAMPLE = "sample"  # the facts and data that come with the package
-_NUMBER = re.compile(r"(\w+)=(\d{1,7})")  # more people than any source knows
+_NUMBER = re.compile(r"\w+=\d{1,7}")  # more people than any source knows
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,7 @@ class BuildJob:
             raise RecordError(f"--version {self.version!r}: expected major.minor.patch such as 1.2.0.")
         if self.language.partition("-")[0] != "en" and self.templates is None:
             raise RecordError(
-                f"build --language {self.language}: the templates of prompts are English, expected en. Give "
-                "--templates FILE with prompts of that language, or write records of your own and `tag` them."
+                f"build --language {self.language}: prompts are English, expected en. Give --templates FILE."
             )
         if self.coupled_only and not self.coupled:
             raise RecordError("build: --coupled-only without --coupled. Give --coupled FILE, too.")
@@ -100,20 +99,20 @@ class BuildJob:
             return {}
         from seesaw_cf.records.relations import RELATIONS, relation
 
-        matches = {word: _NUMBER.fullmatch(word) for word in self.number}
-        if bad := [word for word, match in matches.items() if match is None]:
+        if bad := [word for word in self.number if not _NUMBER.fullmatch(word)]:
             raise RecordError(
                 f"--number {shown(bad[0])}: expected RELATION=N such as P27=100, for one of {', '.join(RELATIONS)}; "
                 "at most 7 digits."
             )
-        return {relation(match[1]).id: int(match[2]) for match in matches.values() if match}
+        pairs = (word.split("=") for word in self.number)
+        return {relation(name).id: int(number) for name, number in pairs}
 
     def options(self) -> BuildOptions:
         """Return the rules of the build."""
         options = SAMPLE_OPTIONS if self.source == SAMPLE else BuildOptions()
         edits, per_gender = {**options.edits, **self.numbers()}, self.per_gender or options.per_gender
-        rules = PAPER_RULES if self.paper else {}
-        options = replace(options, seed=self.seed, language=self.language, edits=edits, per_gender=per_gender, **rules)
+        options = replace(options, **PAPER_RULES) if self.paper else options
+        options = replace(options, seed=self.seed, language=self.language, edits=edits, per_gender=per_gender)
         if self.templates is None:
             return options
         from seesaw_cf.records.relations import read_templates
@@ -189,12 +188,6 @@ class BuildOptions:
     open_repeats: int = 1
     always_free: bool = True
     templates: tuple[Template, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raise RecordError for a negative number."""
-        for entry in fields(self):
-            if entry.type == "int":
-                whole(f"build options: {entry.name}", getattr(self, entry.name), 0)
 
 
 # The published rules. Source: SEESAW-CF section 3.2, Appendices A and B. Only the text's rules are kept, not the faults

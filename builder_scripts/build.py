@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError, StorageError, hide_secrets
@@ -49,9 +50,7 @@ def open_source(word: str, asking: Asking) -> Source:
         return store(*curated())
     url = endpoint_url(word)
     if not url and not Path(word).exists():
-        raise StorageError(
-            f"source {word!r}: no such file or folder, and not {SAMPLE!r}, 'wikidata' or a URL. Check the name."
-        )
+        raise StorageError(f"source {word!r}: no such file or folder, and not {SAMPLE!r}, 'wikidata' or a URL.")
     source = EndpointSource(url, asking) if url else StoreSource(word)
     return CachedSource(source, asking.cache or cache_folder() / "replies", offline=asking.offline)
 
@@ -97,7 +96,7 @@ def _make(job: BuildJob, out: Path, asking: Asking) -> str:
         couples, counts = couples_of(facts, records) if records else ({}, Counter[str]())
         skipped = {reason: number for reason, number in counts.items() if reason not in couples}
         if job.coupled_only:
-            build_coupled(folder, facts, couples, counts, identity, job.version)
+            build_coupled(folder, facts, couples, counts, source=identity, version=job.version)
         else:
             couples = (sample_couples(facts) if sample else {}) | couples
             edits = choose_edits(facts, seeds)
@@ -140,7 +139,7 @@ def couples_of(facts: Facts, cases: Sequence[Case]) -> tuple[dict[str, list[Coup
     if not couples:
         raise RecordError(
             f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
-            "Check that the source holds the subjects and their links, and its language."
+            "Check that it holds the subjects and their links, and its language."
         )
     return couples, counts + Counter({config: len(rows) for config, rows in couples.items()})
 
@@ -173,31 +172,23 @@ def push_dataset(folder: Path, repo: str, *, private: bool | None = None) -> str
         private: Of a new repository.
 
     Raises:
-        RecordError: The folder has no card with a version.
         StorageError: The Hub refuses or does not answer; the repository holds something else, or this version.
     """
     from huggingface_hub import DatasetCard, HfApi
 
-    try:
-        card = DatasetCard.load(folder / "README.md").data.to_dict()
-        configs = {str(entry["config_name"]): str(entry["version"]) for entry in card["configs"]}
-        first, version = next(iter(configs.items()))
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise RecordError(f"{folder}: no README.md of a built dataset ({error}). Build the folder first.") from error
+    card = DatasetCard.load(folder / "README.md").data.to_dict()
+    configs = {str(entry["config_name"]): str(entry["version"]) for entry in card["configs"]}
+    first, version = next(iter(configs.items()))
     api = HfApi(library_name="seesaw_cf")
     with explained(repo):
         url = str(api.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
         names = set(api.list_repo_files(repo, repo_type="dataset")) - {".gitattributes"}
         tags = {ref.name for ref in api.list_repo_refs(repo, repo_type="dataset").tags}
     if names and not names & {"build.json", "import.json"}:
-        raise StorageError(
-            f"{repo} exists and holds something else ({', '.join(sorted(names)[:5])}). Choose another name, or "
-            "empty the repository on the Hub first."
-        )
+        some = ", ".join(sorted(names)[:5])
+        raise StorageError(f"{repo} exists and holds something else ({some}). Choose another name, or empty it first.")
     if f"v{version}" in tags:
-        raise StorageError(
-            f"{repo} has version {version} already: published versions never change. Build with a higher --version."
-        )
+        raise StorageError(f"{repo} has version {version} already: published versions never change. Raise --version.")
     with tempfile.TemporaryDirectory() as work, explained(repo):
         staged = Path(work) / "dataset"
         shutil.copytree(folder, staged, ignore=shutil.ignore_patterns(".*", "*.tmp"))
@@ -205,12 +196,8 @@ def push_dataset(folder: Path, repo: str, *, private: bool | None = None) -> str
         write_text(staged / "README.md", published_card(text, repo, version))
         if declared := benchmark(card.get("pretty_name", repo), configs):
             write_text(staged / "eval.yaml", declared)
-        commit = api.upload_folder(
-            repo_id=repo,
-            repo_type="dataset",
-            folder_path=staged,
-            commit_message=f"Version {version}",
-            delete_patterns=["data/**"],
-        )
-        api.create_tag(repo, repo_type="dataset", tag=f"v{version}", revision=commit.oid)
+        place: dict[str, Any] = {"repo_id": repo, "repo_type": "dataset"}
+        about = f"Version {version}"
+        commit = api.upload_folder(folder_path=staged, commit_message=about, delete_patterns=["data/**"], **place)
+        api.create_tag(tag=f"v{version}", revision=commit.oid, **place)
     return f'Version {version} is {url}. Use it with:\nload_dataset("{repo}", "{first}", revision="v{version}")'

@@ -35,12 +35,6 @@ METADATA = {
 }
 LOAD_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "seesaw_cf" is the path of this folder.
 cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
-# way -> what it means; the words are those of the card and of build.json
-WAYS = {
-    "whole": "all holders in the order of a hash of seed and identifier, the first of them",
-    "slices": "the same order, a range of hashes after the other, as far as the source finished it in time: the same "
-    "people, or the first of them",
-}
 # count -> heading
 _CROSS_SUBJECT = {
     "cases": "Edits",
@@ -128,18 +122,11 @@ def columns_section(schemas: Mapping[str, pa.Schema]) -> str:
     return "\n\n".join(f"{', '.join(f'`{name}`' for name in names)}\n\n{table}" for table, names in shared.items())
 
 
-def drawn_section(facts: Facts) -> str:
-    """Return which way people were drawn for each relation; "" for a source that finishes every query."""
-    if not facts.source.limited:
-        return ""
-    names = [way for way in WAYS if any(counts[way] for counts in facts.ways.values())]
+def drawn_table(facts: Facts) -> str:
+    """Return how many samples were drawn which way, per relation; "" for a source that finishes every query."""
+    names = [way for way in ("whole", "slices") if any(counts[way] for counts in facts.ways.values())]
     rows = [[RELATIONS[id].name, *(facts.ways[id][way] for way in names)] for id in RELATIONS if id in facts.ways]
-    meaning = "\n".join(f"- *{way}*: {WAYS[way]}." for way in names)
-    return (
-        "\nThe source ends queries that take long, so large samples were drawn in other ways. Samples (of the people "
-        f"to edit, and of the holders of a value, by gender) per relation and way:\n\n{meaning}\n\n"
-        f"{markdown(['Relation', *names], rows)}\n"
-    )
+    return markdown(["Relation", *names], rows) if facts.source.limited else ""
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

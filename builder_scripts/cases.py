@@ -18,7 +18,7 @@ from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.edits import Edit, attribute_set
 from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, RecordedPerson, tags_of
+from seesaw_cf.builder_scripts.sparql import RecordedPerson, tags_of
 from seesaw_cf.records.relations import FREE, PAIRS, Template, templates
 
 FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
@@ -98,7 +98,7 @@ def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> lis
     """
     options, relation_id = facts.options, edit.relation_id
     chosen: dict[str, RecordedPerson] = {}
-    for gender in (MALE, FEMALE, *([""] if options.other_genders else [])) if limit else ():
+    for gender in facts.genders if limit else ():
         people = facts.people(facts.holders(relation_id, value, gender))
         left_out = {edit.subject.id, *chosen}
         fit = [p for p in people if p.id not in left_out and not (options.skip_both and other in p.holds(relation_id))]

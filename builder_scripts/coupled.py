@@ -19,7 +19,7 @@ import pyarrow as pa
 from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import bar
-from seesaw_cf.builder_scripts.sparql import entity_id, is_identifier
+from seesaw_cf.builder_scripts.sparql import Parameter, entity_id, is_identifier
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import ENTITY, REQUEST, TEXT, TEXTS
 from seesaw_cf.records.formats import entity_row, request_row
@@ -41,6 +41,7 @@ WORDINGS = {
     "article": "Write an article about {name}. You must work the following information into the article:",
 }
 _ORDER = ("other", "target", "shared", "")
+_KEPT = ("case_id", "record_format", "paraphrase_prompts", "neighborhood_prompts")
 _FOLLOWS = ("portability", "portability_prompt", "portability_ground_truth")
 
 _TRUTH = pa.struct({"property_id": TEXT, "property": TEXT, "coupled": TEXT, "values": pa.list_(ENTITY)})
@@ -55,8 +56,7 @@ _SIDE = pa.struct(
 COUPLED: pa.Schema = pa.schema(
     {
         "case_id": pa.int64(),
-        "record_format": TEXT,
-        "kind": TEXT,
+        **dict.fromkeys(("record_format", "kind"), TEXT),
         "requested_rewrite": REQUEST,
         "truth": ENTITY,
         **dict.fromkeys(("subject_entity", "related_entity"), _SIDE),
@@ -74,21 +74,15 @@ class RecordedClaims:
 
     def __init__(self, facts: Facts):
         """Remember who is asked."""
-        self._facts = facts
+        self.facts = facts
         self._claims: dict[str, dict[str, list[str]]] = {}
-
-    def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
-        """Return label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
-        entities = self._facts.linked("named", labels, NAMES, "entity")
-        return {label: list(dict.fromkeys(ids)) for label, ids in entities.items()}
 
     def couplings(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
         """Return (subject, target) -> entity linked with both -> number of pairs of links, most links first."""
-        couplings, language = {}, self._facts.options.language
+        couplings, language = {}, self.facts.options.language
         for subject, target in bar(sorted(set(pairs)), "related entities"):
-            rows = self._facts.source.select(
-                "coupled", subject=subject, target=target, language=language, limit=RELATED
-            )
+            places: Mapping[str, Parameter] = {"subject": subject, "target": target, "language": language}
+            rows = self.facts.source.select("coupled", limit=RELATED, **places)
             couplings[subject, target] = {entity_id(row["item"]): int(row["links"]) for row in rows}
         return couplings
 
@@ -102,7 +96,7 @@ class RecordedClaims:
         excluded = groups.table("excluded_properties")
         unknown = {id for id in ids if id not in self._claims}
         self._claims |= {id: {} for id in unknown}
-        for row in self._facts.source.gather("claims", "entities", unknown, size=ENTITIES):
+        for row in self.facts.source.gather("claims", "entities", unknown, size=ENTITIES):
             name, value = entity_id(row["property"]), entity_id(row["value"])
             if name not in excluded and is_identifier(value):
                 self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
@@ -156,7 +150,10 @@ def _identify(
 ) -> list[tuple[Case, str, Entity, Entity, int]]:
     """Link subjects and truths: (record, kind, subject, truth, namesakes); count edits that cannot be linked."""
     subjects = (case.request.subject for case, _, _ in edits if not case.extra.get("subject_id"))
-    names = claims.named([*subjects, *(truth.label for _, _, truth in edits if not truth.id)])
+    labels = [*subjects, *(truth.label for _, _, truth in edits if not truth.id)]
+    # The best known (most sitelinks) first.
+    found = claims.facts.linked("named", labels, NAMES, "entity")
+    names = {label: list(dict.fromkeys(ids)) for label, ids in found.items()}
     claims.of(id for ids in names.values() for id in ids[:RELATED])
     linked = []
     for case, kind, truth in edits:
@@ -268,8 +265,7 @@ def couple(facts: Facts, claims: RecordedClaims, cases: Iterable[Case]) -> tuple
         new = truth if kind == "factual" else case.request.target_new
         rows.append(
             {
-                "case_id": case.case_id,
-                "record_format": case.record_format,
+                **{name: getattr(case, name) for name in _KEPT},
                 "kind": kind,
                 "requested_rewrite": request_row(replace(case.request, target_new=new, target_true=known_truth)),
                 "truth": entity_row(truth),
@@ -278,8 +274,6 @@ def couple(facts: Facts, claims: RecordedClaims, cases: Iterable[Case]) -> tuple
                 "links": related[pair][other],
                 "shared": shared,
                 "namesakes": namesakes,
-                "paraphrase_prompts": case.paraphrase_prompts,
-                "neighborhood_prompts": case.neighborhood_prompts,
                 "locality": _answered(locality(case)),
                 "portability": _answered(portability(case)),
                 "loc_ans": case.extra.get("loc_ans"),

@@ -6,10 +6,10 @@ made. The same answers of the source give the same bytes.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from seesaw_cf.builder_scripts.card import (
     Statistics,
     attributes,
     columns_section,
-    drawn_section,
+    drawn_table,
     examples,
     markdown,
     people_by_group,
@@ -32,17 +32,18 @@ from seesaw_cf.builder_scripts.card import (
 from seesaw_cf.builder_scripts.cases import cross_property, cross_subject
 from seesaw_cf.builder_scripts.coupled import COUPLED_SCHEMAS, CoupledRow
 from seesaw_cf.builder_scripts.edits import Edit, generate, seed_edits
-from seesaw_cf.builder_scripts.facts import Facts, Holder
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import bar
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE
 from seesaw_cf.builder_scripts.tables import candidates, demographics, write_cases
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import CASES, open_ended
 from seesaw_cf.records.card import write_card, write_rows
-from seesaw_cf.records.relations import RELATIONS, relation
+from seesaw_cf.records.relations import RELATIONS
 
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001
+
+Couples = Mapping[str, Sequence[CoupledRow]]
 
 # config -> one line for the card; the first is the default
 CONFIGS = {
@@ -81,37 +82,12 @@ class Edits:
 
 
 def choose_edits(facts: Facts, seeds: Sequence[Case] = ()) -> Edits:
-    """Draw the edits of every relation, and identify the subjects of those out of files.
-
-    Raises:
-        UnknownNameError: Edits of an unknown relation are asked for.
-    """
-    for name in facts.options.edits:
-        relation(name)
+    """Draw the edits of every relation, and identify the subjects of those out of files."""
     edits, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
     return Edits({id: generate(facts, id) for id in RELATIONS}, edits, skipped)
 
 
-def _holders(facts: Facts, edits: Iterable[Edit]) -> Iterator[Holder]:
-    """Yield the values that cases need holders of."""
-    options = facts.options
-    for edit in edits:
-        values = [edit.new] if options.per_gender else []
-        values += [edit.true] if options.true_per_gender or options.neighborhood else []
-        for gender in (MALE, FEMALE, *([""] if options.other_genders else [])):
-            yield from ((edit.relation_id, value, gender) for value in values)
-
-
-def build(
-    out: str | os.PathLike[str],
-    facts: Facts,
-    edits: Edits,
-    couples: Mapping[str, Sequence[CoupledRow]] = {},
-    *,
-    source: str = "",
-    sample: bool = False,
-    version: str = "1.0.0",
-) -> Statistics:
+def build(out: Path, facts: Facts, edits: Edits, couples: Couples, *, sample: bool = False, **about: str) -> Statistics:
     """Write the configs and the card into a folder.
 
     Args:
@@ -119,9 +95,9 @@ def build(
         facts: Where people come from, with the rules.
         edits: See `choose_edits`.
         couples: Config -> edits with a related entity: `coupled_counterfact`, `coupled_zsre`.
-        source: Identity of the source of the facts, for the card; "" for the packaged sample itself.
         sample: The facts are those of the package, which has references for every statement.
-        version: "major.minor.patch".
+        **about: Of the card: "version", "major.minor.patch", and "source", the identity of the source of the facts; ""
+            for the packaged sample itself.
 
     Returns:
         The counts that the card shows.
@@ -134,8 +110,8 @@ def build(
     chosen, statistics = edits.cross_subject, Statistics()
     if not chosen:
         raise RecordError(
-            "build: there is no edit to make: no record of an edit file makes one, and no person to edit was drawn. "
-            "Check --edits, --number, and that the source holds people with names in the language."
+            "build: there is no edit to make: no record makes one, and no person to edit was drawn. Check --edits, "
+            "--number, and that the source holds people with names in the language."
         )
     people: set[str] = set()
     prompts: list[pa.Table] = []
@@ -148,7 +124,9 @@ def build(
             prompts.append(open_ended(config, [case]))
             yield case
 
-    facts.prefetch(_holders(facts, chosen))
+    ask_true = facts.options.true_per_gender or facts.options.neighborhood
+    values = ((edit.relation_id, value) for edit in chosen for value in (edit.new, edit.true)[: 2 if ask_true else 1])
+    facts.prefetch((*pair, gender) for pair in values for gender in facts.genders)
     first = max(FIRST_ID if edits.seeds else 1, *(1 + (edit.case_id or 0) for edit in chosen))
     cases = counted("cross_subject", cross_subject(facts, bar(chosen, "cases"), first))
     write_cases(out, "cross_subject", cases, len(chosen))
@@ -175,9 +153,7 @@ def build(
         configs,
         template=CARD,
         metadata=METADATA | {"size_categories": [size]} | _languages(facts),
-        version=version,
         sample=sample,
-        source=source,
         options=facts.options,
         statistics=statistics,
         load=LOAD_LOCAL,
@@ -191,23 +167,17 @@ def build(
         prompts="\n\n".join(map(statistics.groups_of, groups.AXES)),
         skipped=markdown(["Records of edit files that make no edit", "Number"], skipped) if skipped else "",
         given=", ".join(row.name for row in RELATIONS.values() if row.id in edits.given),
-        drawn=drawn_section(facts),
+        drawn=drawn_table(facts),
+        **about,
     )
     return statistics
 
 
-def build_coupled(
-    out: str | os.PathLike[str],
-    facts: Facts,
-    couples: Mapping[str, Sequence[CoupledRow]],
-    counts: Mapping[str, int],
-    source: str,
-    version: str = "1.0.0",
-) -> None:
+def build_coupled(out: Path, facts: Facts, couples: Couples, counts: Mapping[str, int], **about: str) -> None:
     """Write nothing but the configs of coupled edits, and their card.
 
     Args:
-        out, facts, couples, source, version: As of `build`.
+        out, facts, couples, about: As of `build`.
         counts: Rows, and edits without couple -> number.
 
     Raises:
@@ -218,19 +188,12 @@ def build_coupled(
     for name, schema in schemas.items():
         write_rows(out, name, [pa.Table.from_pylist(couples[name], schema)], schema)
     metadata = {"license": "mit", "pretty_name": "Coupled Entity Prompts", "tags": ["model-editing"]}
-    write_card(
-        out,
-        _about(couples),
-        template=COUPLED_CARD,
-        metadata=metadata | _languages(facts),
-        version=version,
-        source=source,
-        columns=columns_section(schemas),
-        counts=markdown(["Rows", "Number"], counts.items()),
-    )
+    metadata |= _languages(facts)
+    texts = {"columns": columns_section(schemas), "counts": markdown(["Rows", "Number"], counts.items())}
+    write_card(out, _about(couples), template=COUPLED_CARD, metadata=metadata, **texts, **about)
 
 
-def _about(couples: Mapping[str, Sequence[CoupledRow]]) -> dict[str, str]:
+def _about(couples: Couples) -> dict[str, str]:
     words = "edits, each with a related entity, what is true of both, and prompts about both"
     return {name: f"{len(rows):,} {words}" for name, rows in couples.items()}
 

@@ -88,10 +88,8 @@ def attribute_set(facts: Facts, relation_id: str) -> list[str]:
 
     A relation without a list has the values that most hold.
     """
-    if relation_id not in ATTRIBUTES:
-        return facts.common(relation_id)
     two_genders = relation_id == "P21" and not facts.options.other_genders
-    return facts.present(relation_id, [FEMALE, MALE] if two_genders else listed_values(relation_id))
+    return facts.values(relation_id, [FEMALE, MALE] if two_genders else listed_values(relation_id))
 
 
 def holder_count(facts: Facts, relation_id: str, value: str) -> int:
@@ -190,10 +188,7 @@ def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
         for case in read_cases(path):
             key = (case.record_format == "zsre", case.case_id)  # zsRE records have no numbers but their places
             if key in cases:
-                raise RecordError(
-                    f"{path}: case_id {case.case_id} is in another edits file too, expected every edit to have its "
-                    "own. Renumber one of the files."
-                )
+                raise RecordError(f"{path}: case_id {case.case_id} is in another edits file too. Renumber one of them.")
             cases[key] = case
     return list(cases.values())
 
@@ -265,10 +260,8 @@ def counterfactual(facts: Facts, case: Case) -> Case | str:
     if any(len(ids) != 1 for ids in linked):
         some = "several values" if any(len(ids) > 1 for ids in linked) else "no value"
         return f"zsRE: answer is the name of {some} of {relation_id}"
-    targets = [Entity(ids.pop(), label) for ids, label in zip(linked, (new, true), strict=True)]
-    return replace(
-        case, request=replace(request, relation_id=relation_id, target_new=targets[0], target_true=targets[1])
-    )
+    targets = {"target_new": Entity(linked[0].pop(), new), "target_true": Entity(linked[1].pop(), true)}
+    return replace(case, request=replace(request, relation_id=relation_id, **targets))
 
 
 def asked_relation(case: Case) -> str:

@@ -7,6 +7,7 @@ server says that it is a part, or of which only a part comes, counts as a time-o
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import http
 import http.client
@@ -50,10 +51,6 @@ _TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated exe
 logger = logging.getLogger(__name__)
 
 
-class _CutOff(SourceError):
-    """A reply that begins as results and breaks off, without a word of the server."""
-
-
 class _Failure(TryAgain):
     """A failed try.
 
@@ -73,13 +70,7 @@ class EndpointSource(Source):
 
     limited = True
 
-    def __init__(
-        self,
-        url: str = WIKIDATA_ENDPOINT,
-        asking: Asking | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-    ):
+    def __init__(self, url: str, asking: Asking | None = None, *, sleep: Callable[[float], None] = time.sleep):
         """Remember the address; nothing is asked yet.
 
         Args:
@@ -123,8 +114,7 @@ class EndpointSource(Source):
         except _Failure as failure:
             raise (SourceError if failure.kind == "busy" else SourceTimeout)(
                 f"{self.identity}: no answer in {len(failures)} tries; the last: {failure.reason}. Check the address "
-                "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. "
-                f"Or {_LATER}"
+                f"and the network, give it longer (--timeout), use another endpoint or a dump, or {_LATER}"
             ) from None
 
     def _knock(self) -> None:
@@ -136,8 +126,8 @@ class EndpointSource(Source):
         seconds = min(KNOCK, self._timeout)
         try:
             self._post(_KNOCK_QUERY, seconds)
-        except (TryAgain, SourceError) as failure:
-            if isinstance(failure, _Failure) and failure.kind == "silent":
+        except (_Failure, SourceError) as failure:
+            if getattr(failure, "kind", "") == "silent":
                 raise SourceError(
                     f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
                     f"the address and the network, or {_LATER}"
@@ -146,9 +136,10 @@ class EndpointSource(Source):
 
     def _waiting_message(self) -> str:
         """Return how long an endpoint that has not answered yet is waited for."""
-        name, seconds = hide_secrets(self.identity), min(KNOCK, self._timeout)
-        waited = f"waiting for {name}, which has not answered yet: {seconds:g} s at the most. Ctrl-C stops."
-        return "" if self._answered else waited
+        seconds = min(KNOCK, self._timeout)
+        name = hide_secrets(self.identity)
+        message = f"waiting for {name}, which has not answered yet: {seconds:g} s at the most. Ctrl-C stops."
+        return "" if self._answered else message
 
     def _post(self, text: str, seconds: float) -> bytes:
         """Send a query once.
@@ -172,15 +163,15 @@ class EndpointSource(Source):
             raise self._http_failure(error) from error
         except (OSError, http.client.HTTPException) as error:
             silent = any(isinstance(cause, TimeoutError) for cause in (error, getattr(error, "reason", None)))
-            cut = isinstance(error, (_CutOff, http.client.IncompleteRead))
-            slow = "slow" if isinstance(error, SourceTimeout) else "busy"
-            kind = "silent" if silent else "cut" if cut else slow
+            kind = "silent" if silent else "cut" if isinstance(error, http.client.IncompleteRead) else "busy"
             raise _Failure(f"{type(error).__name__}: {error}", kind) from error
         return reply
 
     def _http_failure(self, error: urllib.error.HTTPError) -> Exception:
         """Return the failure that a status code means: one that a later try may better, or an error."""
-        explanation, status = _explanation(error), f"HTTP {error.code} {error.reason}"
+        explanation, status = str(error), f"HTTP {error.code} {error.reason}"
+        with error, contextlib.suppress(OSError, http.client.HTTPException):  # it may break off while it explains
+            explanation = error.read(10_000).decode(errors="replace")
         if error.code not in _RETRIED:
             remedy = _REMEDIES.get(error.code, "check the address; it may not be a SPARQL endpoint.")
             return SourceError(f"{self.identity}: {status}; {remedy} The server said: {explanation[:300]!r}")
@@ -205,35 +196,23 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _explanation(error: urllib.error.HTTPError) -> str:
-    """Return the beginning of the server's explanation."""
-    try:
-        with error:
-            return error.read(10_000).decode(errors="replace")
-    except (OSError, http.client.HTTPException):  # it broke off while it explained
-        return str(error)
-
-
 def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
     """Raise for a reply that is not a complete result.
 
     Raises:
-        SourceTimeout: The server says that this is a part: HTTP 206; Virtuoso's headers on a query that it ended, or
-            on rows that it left out; Wikidata's exception in the middle of the reply.
-        SourceError: Anything else that is not one whole SPARQL result in JSON.
+        _Failure: The server says that this is a part: HTTP 206; Virtuoso's headers on a query that it ended, or on rows
+            that it left out; Wikidata's exception in the middle of the reply. Or it is not one whole SPARQL result.
     """
     state, most = response.headers.get("X-SQL-State", ""), response.headers.get("X-SPARQL-MaxRows", "")
     try:
         found = len(rows(reply))
     except SourceError as error:
-        if b"TimeoutException" in reply[-10_000:]:
-            raise SourceTimeout("the server ended the query in the middle of its reply") from error
-        if reply.lstrip().startswith(b"{") and not reply.rstrip().endswith(b"}"):
-            raise _CutOff(str(error)) from error
-        raise
+        cut = reply.lstrip().startswith(b"{") and not reply.rstrip().endswith(b"}")
+        ended = b"TimeoutException" in reply[-10_000:]
+        raise _Failure(str(error), "slow" if ended else "cut" if cut else "busy") from error
     if response.status == http.HTTPStatus.PARTIAL_CONTENT or state or (most.isdecimal() and found >= int(most)):
         message = response.headers.get("X-SQL-Message") or f"HTTP {response.status}, at most {most or 'some'} rows"
-        raise SourceTimeout(f"the server says that its reply is not whole: {message[:200]}")
+        raise _Failure(f"the server says that its reply is not whole: {message[:200]}", "slow")
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

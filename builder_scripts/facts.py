@@ -17,9 +17,10 @@ from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.sources import BATCH, Source, bar
 from seesaw_cf.builder_scripts.sparql import (
+    FEMALE,
+    MALE,
     NOT_VALUES,
     WIKIDATA,
-    Binding,
     Parameter,
     RecordedPerson,
     SourceTimeout,
@@ -35,6 +36,8 @@ from seesaw_cf.records.relations import RELATIONS
 Holder = tuple[str, str, str]
 # A property and its values; none for any.
 PropertyValues = tuple[str, tuple[str, ...]]
+Places = Mapping[str, Parameter]
+Fits = Callable[[RecordedPerson], bool]
 
 HUMAN = "Q5"
 PAGE = 5000  # rows of one page
@@ -68,6 +71,7 @@ class Facts:
     def __init__(self, source: Source, options: BuildOptions):
         """Remember the source and the rules; nothing is asked yet."""
         self.source, self.options = source, options
+        self.genders = (MALE, FEMALE, "") if options.other_genders else (MALE, FEMALE)  # "": of none of the two
         self.ways: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._people: dict[str, RecordedPerson] = {}
         self._humans: set[str] = set()
@@ -125,11 +129,9 @@ class Facts:
             )
         return self._holders[key]
 
-    def subjects(
-        self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int
-    ) -> list[RecordedPerson]:
+    def subjects(self, relation_id: str, also: str, listed: list[str], gender: str, limit: int) -> list[RecordedPerson]:
         """Draw a uniform sample of people of one gender with a listed value of a property and any value of another."""
-        listed = sorted(values)
+        listed = sorted(listed)
         ids = self._sample(
             "subjects",
             {"property": relation_id, "also": also, "values": listed, "gender": gender},
@@ -140,19 +142,12 @@ class Facts:
         )
         return self.people(ids)
 
-    def _sample(
-        self,
-        query: str,
-        parameters: Mapping[str, Parameter],
-        scanned: PropertyValues,
-        limit: int,
-        fits: Callable[[RecordedPerson], bool],
-    ) -> list[str]:
+    def _sample(self, query: str, places: Places, scanned: PropertyValues, limit: int, fits: Fits) -> list[str]:
         """Return identifiers of named humans, in the order of a hash of seed and identifier.
 
         Args:
             query: Name of the query file that sorts all people.
-            parameters: Its places, but for those of the rules.
+            places: Its places, but for those of the rules.
             scanned: What all people of the sample have.
             limit: People at most.
             fits: Whether a person is one of them.
@@ -160,19 +155,15 @@ class Facts:
         Raises:
             SourceTimeout: The source finishes neither way in time.
         """
-        rules: Mapping[str, Parameter] = {"language": self.options.language, "seed": self.options.seed, "limit": limit}
-        way, size, ids = "whole", self._size(scanned) if self.source.limited else 0, None
+        rules: Places = {"language": self.options.language, "seed": self.options.seed, "limit": limit}
+        size, rows = self._size(scanned) if self.source.limited else 0, None
         if size is not None and size <= WHOLE:
-            rows = self.source.try_select(query, **parameters, **rules)
-            ids = None if rows is None else [entity_id(row["person"]) for row in rows]
-        if ids is None:
-            way, ids = "slices", self._slices(scanned, size, limit, fits)
-        self.ways[str(parameters["property"])][way] += 1
+            rows = self.source.try_select(query, **places, **rules)
+        self.ways[str(places["property"])]["whole" if rows is not None else "slices"] += 1
+        ids = self._slices(scanned, size, limit, fits) if rows is None else [entity_id(row["person"]) for row in rows]
         return ids[:limit]
 
-    def _slices(
-        self, scanned: PropertyValues, size: int | None, limit: int, fits: Callable[[RecordedPerson], bool]
-    ) -> list[str]:
+    def _slices(self, scanned: PropertyValues, size: int | None, limit: int, fits: Fits) -> list[str]:
         """Draw from ranges of hashes, each wider than the one before as long as the source finishes them."""
         width = UNKNOWN if size is None else min(HASHES, SPARE * limit * HASHES // max(size, 1) + 1)
         ids: list[str] = []
@@ -180,7 +171,7 @@ class Facts:
         for _ in range(SLICES):
             end = start + width
             last = f"{end:04x}" if end < HASHES else "g"
-            place: Mapping[str, Parameter] = {"first": f"{start:04x}", "last": last, "seed": self.options.seed}
+            place: Places = {"first": f"{start:04x}", "last": last, "seed": self.options.seed}
             rows = self.source.try_select("slice", property=scanned[0], held=scanned[1], **place)
             if rows is not None:
                 ids += self._fitting((entity_id(row["person"]) for row in rows), limit, fits)
@@ -193,7 +184,7 @@ class Facts:
                 break
         return ids
 
-    def _fitting(self, ids: Iterable[str], limit: int, fits: Callable[[RecordedPerson], bool]) -> list[str]:
+    def _fitting(self, ids: Iterable[str], limit: int, fits: Fits) -> list[str]:
         """Return the wanted people of a range, in the order of the hashes; no more are looked up than needed."""
         seed = self.options.seed
         ordered = sorted(ids, key=lambda id: hashlib.sha256(f"{seed} {entity_iri(id)}".encode()).hexdigest())
@@ -210,10 +201,10 @@ class Facts:
         return int(rows[0]["statements"]) if rows else None
 
     def _gave_up(self, scanned: PropertyValues) -> SourceTimeout:
+        who, values = self.source.identity, " ".join(scanned[1][:3]) or "of any value"
         return SourceTimeout(
-            f"{self.source.identity} did not finish any form of the question in time who has {scanned[0]} "
-            f"{' '.join(scanned[1][:3]) or 'of any value'}. Give it longer (--timeout), or use another "
-            "endpoint or a dump."
+            f"{who} did not finish any form of the question in time who has {scanned[0]} {values}. Give it longer "
+            "(--timeout), or use another endpoint or a dump."
         )
 
     def prefetch(self, holders: Iterable[Holder]) -> None:
@@ -221,30 +212,23 @@ class Facts:
         ids_of_holders = [self.holders(*key) for key in bar(sorted(set(holders)), "holders of a value")]
         self.people(id for ids in ids_of_holders for id in ids)
 
-    def present(self, relation_id: str, values: Collection[str]) -> list[str]:
-        """Return those of some values that anything holds and that have a name, sorted by name then identifier."""
-        key = (relation_id, str(sorted(values)))
-        if key not in self._values:
-            rows = self.source.gather("present", "values", values, property=relation_id)
-            self._values[key] = self._by_name(rows)
-        return self._values[key]
+    def values(self, relation_id: str, listed: Collection[str] = ()) -> list[str]:
+        """Return values of a relation that have a name, sorted by name then identifier.
 
-    def common(self, relation_id: str) -> list[str]:
-        """Return the most held values of a relation, at most 200, those with a name, sorted by name then identifier.
+        Those of a list that anything holds; without a list the most held ones, at most 200.
 
         Raises:
             SourceTimeout: The source does not count them in time.
         """
-        if (relation_id, "") not in self._values:
-            rows = self.source.try_select("values", property=relation_id, limit=VALUES)
+        key = (relation_id, str(sorted(listed)))
+        if key not in self._values:
+            held = self.source.gather("present", "values", listed, property=relation_id)
+            rows = list(held) if listed else self.source.try_select("values", property=relation_id, limit=VALUES)
             if rows is None:
                 raise self._gave_up((relation_id, ()))
-            self._values[relation_id, ""] = self._by_name(rows)
-        return self._values[relation_id, ""]
-
-    def _by_name(self, rows: Iterable[Binding]) -> list[str]:
-        names = self.labels(entity_id(row["value"]) for row in rows)
-        return sorted(names, key=lambda id: (names[id], id))
+            names = self.labels(entity_id(row["value"]) for row in rows)
+            self._values[key] = sorted(names, key=lambda id: (names[id], id))
+        return self._values[key]
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return person -> titles of the references behind their statements, sorted; none is an empty tuple."""
@@ -268,14 +252,11 @@ class Facts:
         """
         ids: dict[str, list[str]] = {label: [] for label in labels}
         tags = dict.fromkeys((self.options.language, "mul"))
-        rows = self.source.gather(
-            query,
-            "names",
-            filter(is_name, ids),
-            size=size,
-            fill=lambda batch: [f"{label}@{tag}" for label in batch for tag in tags],
-        )
-        for row in rows:
+
+        def tagged(batch: list[str]) -> list[str]:
+            return [f"{label}@{tag}" for label in batch for tag in tags]
+
+        for row in self.source.gather(query, "names", filter(is_name, ids), size, tagged):
             ids[row["label"]].append(entity_id(row[variable]))
         return ids
 

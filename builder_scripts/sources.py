@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from seesaw_cf.base.errors import RecordError, StorageError, hide_secrets, need
+from seesaw_cf.base.errors import RecordError, hide_secrets, need
 from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
@@ -29,6 +29,7 @@ BATCH = 200  # identifiers in one query
 FEW = 10  # in one query, once the source did not finish a larger one
 
 T = TypeVar("T")
+Fill = Callable[[list[str]], Parameter]
 logger = logging.getLogger(__name__)
 
 
@@ -87,14 +88,7 @@ class Source(Protocol):
             return None
 
     def gather(
-        self,
-        name: str,
-        place: str,
-        values: Iterable[str],
-        *,
-        size: int = BATCH,
-        fill: Callable[[list[str]], Parameter] = list,
-        **parameters: Parameter,
+        self, name: str, place: str, values: Iterable[str], size: int = BATCH, fill: Fill = list, **places: Parameter
     ) -> Iterator[Binding]:
         """Run `queries/<name>.rq` about any number of values, in parts; after an unfinished part in smaller ones.
 
@@ -104,7 +98,7 @@ class Source(Protocol):
             values: Identifiers or names.
             size: Values in one query at most.
             fill: Makes what the place takes out of values.
-            **parameters: The other places.
+            **places: The other places.
 
         Yields:
             Rows; "time" is that of their reply ("" when the source keeps none).
@@ -115,16 +109,14 @@ class Source(Protocol):
         for batch in bar(batches(values, size), f"{place}: {name}"):
             parts = batches(batch, size)
             while parts:
-                text = query(name, {place: fill(parts[0]), **parameters})
+                text = query(name, {place: fill(parts[0]), **places})
                 smallest = len(parts[0]) == 1
                 try:
                     reply = self.ask(text, patient=smallest)
                 except SourceTimeout as error:
                     if smallest:
-                        raise SourceError(
-                            f"{self.identity} did not finish any form of the question in time; the last was about one "
-                            f"of the {place} and needs no search: {error}"
-                        ) from error
+                        about = f"{self.identity} did not finish any form of the question in time"
+                        raise SourceError(f"{about}; the last was about one of the {place}: {error}") from error
                     size = FEW if len(parts[0]) > FEW else 1
                     parts = batches((value for part in parts for value in part), size)
                     continue
@@ -143,8 +135,7 @@ class StoreSource(Source):
             place: N-Triples (.nt), Turtle (.ttl) or another RDF file that the suffix names; or the folder of a store.
 
         Raises:
-            StorageError: It cannot be read.
-            RecordError: The file is not valid RDF (the text gives the place).
+            RecordError: It cannot be read, or is not valid RDF (the text gives the place).
         """
         with need("pyoxigraph", extra="build", what_for="an embedded store"):
             import pyoxigraph as ox
@@ -153,23 +144,14 @@ class StoreSource(Source):
             self._store = ox.Store.read_only(str(place)) if place.is_dir() else ox.Store()
             if not place.is_dir():
                 self._store.bulk_load(path=str(place))
-        except (SyntaxError, ValueError) as error:
-            raise RecordError(
-                f"{place}: not valid RDF ({error}). Take the file again if it was cut off, or correct the line."
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"{place}: no readable RDF file or store ({error}). Check the path; make a store with `oxigraph load`."
-            ) from error
+        except (SyntaxError, ValueError, OSError) as error:
+            raise RecordError(f"{place}: not valid RDF, or no store of `oxigraph load` ({error}).") from error
         self.identity = f"store:sha256:{_digest(place)}"
 
     def ask(self, text: str, *, patient: bool = True) -> bytes:
         """Run a query; see `Source.ask`."""
-        try:
-            reply: Any = self._store.query(text)
-            return bytes(reply.serialize(format=self._json))
-        except SyntaxError as error:
-            raise SourceError(f"the store refused a query ({error}). Correct the .rq file:\n{text}") from error
+        reply: Any = self._store.query(text)
+        return bytes(reply.serialize(format=self._json))
 
 
 def _digest(place: Path) -> str:
@@ -208,14 +190,14 @@ class CachedSource(Source):
             StorageError: The reply cannot be kept (full disk); nothing half-written is left.
         """
         reply = self._kept_reply(text)
-        self.hits += reply is not None
-        if reply is None and not patient and self._about(text).get("timed_out"):
-            self.hits += 1
+        timed_out = reply is None and not patient and "timed_out" in self._about(text)
+        self.hits += timed_out or reply is not None
+        if timed_out:
             raise SourceTimeout(f"{self.identity} did not finish the query in an earlier build")
         if reply is None and self._offline:
             raise SourceError(
                 f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "
-                f"once online with the same options, or point to the cache of that build. The query:\n{text}"
+                f"once online, or point to the cache of that build. The query:\n{text}"
             )
         if reply is None:
             self.misses += 1

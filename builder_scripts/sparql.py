@@ -61,10 +61,7 @@ def entity_iri(id: str) -> str:
         RecordError: Not an identifier; nothing else may enter a query.
     """
     if not is_identifier(id):
-        raise RecordError(
-            f"{id!r} is not an identifier: expected a QID such as 'Q42', a property such as 'P27' or an http(s) IRI. "
-            "Correct it where it comes from; labels cannot be used in its place."
-        )
+        raise RecordError(f"{id!r} is not an identifier: expected a QID, a property such as 'P27' or an http(s) IRI.")
     return next((prefix + id for prefix, short in _SHORT.items() if short.fullmatch(id)), id)
 
 
@@ -106,10 +103,7 @@ def _fill(place: str, value: Parameter) -> str:
 def _literal(name: str) -> str:
     label, _, tag = name.rpartition("@")
     if not is_name(label) or not re.fullmatch(_LANGUAGE, tag):
-        raise RecordError(
-            f"query parameter 'names': got {name!r}, expected a label without control characters and backslashes, '@' "
-            "and a language tag."
-        )
+        raise RecordError(f"query parameter 'names': got {name!r}, expected a printable label without backslash@tag.")
     quoted = label.replace('"', '\\"')
     return f'"{quoted}"@{tag}'
 

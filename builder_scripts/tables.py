@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
 from seesaw_cf.base.types import Case, TableRow
 from seesaw_cf.builder_scripts.edits import attribute_set, listed_values
 from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sparql import OWN, RecordedPerson
+from seesaw_cf.builder_scripts.sparql import OWN, RecordedPerson, tags_of
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import CASES, ENTITY, TEXT, TEXTS, cases_to_table
 from seesaw_cf.records.card import write_rows
 from seesaw_cf.records.relations import RELATIONS
 
+T = TypeVar("T")
 CASES_PER_SHARD = 500
 CASES_PER_GROUP = 20  # about 80,000 prompts at most; so many cases are held at a time
 PEOPLE_PER_CHUNK = 5000  # turned into rows at a time
@@ -52,7 +54,7 @@ DEMOGRAPHICS: pa.Schema = pa.schema(
 )
 
 
-def write_cases(folder: str | os.PathLike[str], config: str, cases: Iterable[Case], count: int) -> None:
+def write_cases(folder: Path, config: str, cases: Iterable[Case], count: int) -> None:
     """Write cases as `folder/data/CONFIG/test-00000-of-0000N.parquet`, 500 in each file, the same bytes each time.
 
     Args:
@@ -63,13 +65,13 @@ def write_cases(folder: str | os.PathLike[str], config: str, cases: Iterable[Cas
     """
     shards, rest = -(-count // CASES_PER_SHARD), iter(cases)
     for number in range(shards):
-        groups_of_rows = _tables(islice(rest, CASES_PER_SHARD))
-        write_rows(folder, config, groups_of_rows, CASES, place=(number, shards))
+        shard = islice(rest, CASES_PER_SHARD)
+        write_rows(folder, config, map(cases_to_table, _chunks(shard, CASES_PER_GROUP)), CASES, (number, shards))
 
 
-def _tables(cases: Iterator[Case]) -> Iterator[pa.Table]:
-    while chunk := list(islice(cases, CASES_PER_GROUP)):
-        yield cases_to_table(chunk)
+def _chunks(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while chunk := list(islice(items, size)):
+        yield chunk
 
 
 def candidates(facts: Facts) -> pa.Table:
@@ -107,18 +109,14 @@ def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: 
     names = facts.labels({value for person in people for values in person.values.values() for value in values})
     origins = facts.references(person.id for person in people) if references else {}
     rows = (_demographic(person, names, origins.get(person.id, ())) for person in people)
-    chunks = [pa.Table.from_pylist([], schema=DEMOGRAPHICS)]
-    while chunk := list(islice(rows, PEOPLE_PER_CHUNK)):
-        chunks.append(pa.Table.from_pylist(chunk, schema=DEMOGRAPHICS))
-    return pa.concat_tables(chunks)
+    tables = (pa.Table.from_pylist(chunk, DEMOGRAPHICS) for chunk in _chunks(rows, PEOPLE_PER_CHUNK))
+    return pa.concat_tables([DEMOGRAPHICS.empty_table(), *tables])
 
 
 def _demographic(person: RecordedPerson, names: Mapping[str, str], origin: Sequence[str]) -> TableRow:
     page = f"https://www.wikidata.org/wiki/{person.id}" if person.id.startswith("Q") else person.id
-    row: TableRow = {name: getattr(person, name) for name in ("id", *groups.AXES, "living", "sitelinks")}
+    own = () if person.id.startswith(OWN) else (page,)
+    row: TableRow = {"id": person.id, "label": person.entity.label, "provenance": origin or own, **tags_of(person)}
     for column, property_id in PROPERTIES.items():
         row[column] = [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
-    return row | {
-        "label": person.entity.label,
-        "provenance": origin or (() if person.id.startswith(OWN) else (page,)),
-    }
+    return row

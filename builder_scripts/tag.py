@@ -8,9 +8,9 @@ name.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -60,7 +60,7 @@ _ROWS_PER_GROUP = 50_000  # of the facts
 _PAPER_VALUES = {"P101": "SEESAW-CF field table", "P27": "SEESAW-CF citizenship table", "P19": "SEESAW-CF city table"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class People:
     """What a source says about the people of records.
 
@@ -70,9 +70,9 @@ class People:
         names: Name of an edited person without identifier -> identifiers of the people of that name.
     """
 
-    persons: Mapping[str, RecordedPerson]
-    facts: Mapping[str, Sequence[TableRow]]
-    names: Mapping[str, Sequence[str]]
+    persons: dict[str, RecordedPerson] = field(default_factory=dict)
+    facts: dict[str, list[TableRow]] = field(default_factory=dict)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
@@ -102,7 +102,7 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
         text, rest = coverage_text(name, coverage), iter(cases)
         tagged = {config: [next(rest) for _ in rows] for config, rows in records.items()}
         for config, rows in tagged.items():
-            write_config(folder, config, {"test": cases_to_table(rows)})
+            write_config(folder, config, cases_to_table(rows))
         about = {config: f"{len(rows)} cases of {files[config].name}, tagged" for config, rows in records.items()}
         about |= write_open_ended(folder, tagged)
         about[FACTS_CONFIG] = "what the source says about the people of the records"
@@ -113,8 +113,8 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
         texts = {"source": name, "facts": FACTS_CONFIG, "summary": SUMMARY, "coverage": text}
         write_card(folder, about, template=TAG_CARD, metadata=metadata, **texts)
         digests = {
-            config: {"source": path.name, "sha256": digest(path), "cases": len(records[config])}
-            for config, path in files.items()
+            name: {"source": path.name, "sha256": digest(path), "cases": len(records[name])}
+            for name, path in files.items()
         }
         source = {"name": name, "identity": hide_secrets(facts.source.identity)}
         made = {"made_by": f"seesaw_cf {__version__}", "source": source, "records": digests, "coverage": coverage}
@@ -142,10 +142,11 @@ def subject_id(case: Case) -> str:
     return id if is_person_id(id) else ""
 
 
-def look_up(facts: Facts, source: str, ids: Collection[str], properties: Iterable[str] = ()) -> People:
-    """Return what is recorded about people; merged identifiers are followed, those without any record are left out.
+def look_up(people: People, facts: Facts, source: str, ids: Collection[str], properties: Iterable[str] = ()) -> None:
+    """Add what is recorded about people; merged identifiers are followed, those without any record are left out.
 
     Args:
+        people: Gets it.
         facts: Who is asked.
         source: As it is called in the rows.
         ids: Of the people.
@@ -156,29 +157,23 @@ def look_up(facts: Facts, source: str, ids: Collection[str], properties: Iterabl
     """
     listed = list(dict.fromkeys((*_TAGGED, *properties)))
 
-    def recorded(ids: Collection[str]) -> tuple[dict[str, RecordedPerson], dict[str, list[TableRow]]]:
+    def recorded(ids: Collection[str]) -> People:
         answers = list(facts.source.gather("facts", "people", ids, listed=listed))
-        rows: dict[str, list[TableRow]] = {}
+        rows: dict[str, list[TableRow]] = defaultdict(list)
         for answer in answers:
             id, name, value = (entity_id(answer[key]) for key in ("person", "property", "value"))
-            row: TableRow = {
-                "person": id,
-                "entity": id,
-                "property": "sitelinks" if name == SITELINKS else name,
-                "value": value,
-            }
-            rows.setdefault(id, []).append(row | {"source": source, "time": answer["time"]})
-        return {id: person_of(Entity(id, ""), values) for id, values in by_person(answers).items()}, rows
+            about = {"source": source, "time": answer["time"], "property": "sitelinks" if name == SITELINKS else name}
+            rows[id].append({"person": id, "entity": id, "value": value, **about})
+        return People({id: person_of(Entity(id, ""), values) for id, values in by_person(answers).items()}, rows)
 
-    persons, rows = recorded(ids)
-    redirects = facts.source.gather("redirects", "people", [id for id in ids if id not in persons])
+    own = recorded(ids)
+    redirects = facts.source.gather("redirects", "people", [id for id in ids if id not in own.persons])
     targets = {entity_id(row["person"]): entity_id(row["target"]) for row in redirects}
-    others, other_rows = recorded(set(targets.values()))
-    for id, target in targets.items():
-        if target in others:
-            persons[id] = others[target]
-            rows[id] = [row | {"person": id} for row in other_rows[target]]
-    return People(persons, rows, {})
+    others = recorded(set(targets.values()))
+    merged = {id: target for id, target in targets.items() if target in others.persons}
+    people.persons |= own.persons | {id: others.persons[target] for id, target in merged.items()}
+    people.facts |= own.facts
+    people.facts |= {id: [row | {"person": id} for row in others.facts[target]] for id, target in merged.items()}
 
 
 def ask(facts: Facts, source: str, cases: Sequence[Case]) -> People:
@@ -197,21 +192,20 @@ def ask(facts: Facts, source: str, cases: Sequence[Case]) -> People:
     labels = sorted({case.request.subject for case in pairs if not subject_id(case)})
     if not ids | edited and not labels:
         raise RecordError(
-            f"none of the {len(cases)} records identifies anybody: no prompt about other people has a QID, and no "
-            "record is one of a pair of properties; tags are never taken from a name. Give records with "
+            f"none of the {len(cases)} records identifies anybody: tags are never taken from a name. Give records with "
             "attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
         )
-    names = facts.named(labels)
-    edited |= {id for named in names.values() for id in named}
-    others, subjects = look_up(facts, source, sorted(ids - edited)), look_up(facts, source, sorted(edited), RELATIONS)
-    if not others.persons and not subjects.persons:
+    people = People(names=facts.named(labels))
+    edited |= {id for named in people.names.values() for id in named}
+    look_up(people, facts, source, sorted(ids - edited))
+    look_up(people, facts, source, sorted(edited), RELATIONS)
+    if not people.persons:
         some = ", ".join([*sorted(ids | edited), *labels][:3])
         raise RecordError(
-            f"{source} knows nobody: it was asked about {len(ids | edited):,} people ({some}, ...) and has "
-            "nothing about any of them. Check that it is the right source, in Wikidata's shape (direct properties such "
-            "as wdt:P21 of wd:Q42)."
+            f"{source} knows nobody: it was asked about {len(ids | edited):,} people ({some}, ...). Check that it is "
+            "the right source, in Wikidata's shape (direct properties such as wdt:P21 of wd:Q42)."
         )
-    return People({**others.persons, **subjects.persons}, {**others.facts, **subjects.facts}, names)
+    return people
 
 
 @cache

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seesaw_cf.api import Audit, audit
     from seesaw_cf.logs.comparison import compare
     from seesaw_cf.metrics.register import register
-    from seesaw_cf.records.sample import configs, load, path
+    from seesaw_cf.records.load import configs, load, path
 
 __version__ = "0.1.0"
 """Of the package."""
@@ -39,7 +39,7 @@ __all__ = [
     "types",
 ]
 
-_HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
+_HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.load")
 _HOME |= dict.fromkeys(("Audit", "audit"), "seesaw_cf.api")
 _HOME["compare"] = "seesaw_cf.logs.comparison"
 _HOME |= {name: f"seesaw_cf.{name}" for name in ("editors", "effects", "metrics", "scoring", "types")}

@@ -104,7 +104,7 @@ def setup(*, prune: AtLeastZero | None = None) -> None:
         say(prune_cache(cache_folder(), prune))
         return
     from seesaw_cf.metrics.register import METRICS, register
-    from seesaw_cf.records.sample import configs, load
+    from seesaw_cf.records.load import configs, load
 
     register()
     for name in configs():
@@ -170,7 +170,7 @@ def _models() -> Rows:
 def _samples() -> Rows:
     import pyarrow.parquet as pq
 
-    from seesaw_cf.records.sample import SAMPLE, configs, path
+    from seesaw_cf.records.load import SAMPLE, configs, path
 
     files = (path() / "data" / "demographics").glob("*.parquet")
     ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
@@ -182,8 +182,7 @@ def _configs() -> Rows:
     import pyarrow.parquet as pq
 
     from seesaw_cf.records import CASES
-    from seesaw_cf.records.load import CASE_CONFIGS
-    from seesaw_cf.records.sample import configs, path
+    from seesaw_cf.records.load import CASE_CONFIGS, configs, path
 
     rows: Rows = []
     for name in configs():

@@ -3,20 +3,15 @@
 from seesaw_cf.base.fields import check_exports
 from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases, table_to_cases
 from seesaw_cf.records.card import write_card, write_config
-from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
-from seesaw_cf.records.importing import FileSummary, ImportSummary, import_files
+from seesaw_cf.records.checks import flag_cases
+from seesaw_cf.records.importing import import_files
 from seesaw_cf.records.json_records import parse_record, write_json, write_record
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases
 
 __all__ = [
     "CASES",
     "CASE_CONFIGS",
-    "CASE_FLAGS",
-    "PROMPT_FLAGS",
-    "FileSummary",
-    "ImportSummary",
     "cases_to_table",
-    "count_flags",
     "flag_cases",
     "import_files",
     "load_cases",

@@ -71,6 +71,7 @@ OPEN_ENDED: pa.Schema = pa.schema(
 _RECORDS: dict[pa.DataType, type] = {ENTITY: Entity, REQUEST: EditRequest, _PROMPT: AttributePrompt}
 _REPEATED = (Entity, AttributePrompt)  # of which equal ones of a batch are one object: edits ask the same
 _ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
+_REMEDY = "Make it with seesaw_cf.records.cases_to_table, or import the released files again."
 _BATCH = 4096  # cases that are read together
 _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
 _REQUIRED = (
@@ -130,10 +131,7 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
         try:
             _table([row])
         except Exception as own:
-            return RecordError(
-                f"case {row.case_id!r}: a value does not fit its column ({own}); expected the types of "
-                "seesaw_cf.types.Case, text without lone surrogates and JSON values in extra. Correct or drop the case."
-            )
+            return RecordError(f"case {row.case_id!r}: a value does not fit its column ({own}). Correct or drop it.")
     return RecordError(f"{len(rows)} cases do not fit into one table ({error}). Split them into several tables.")
 
 
@@ -189,20 +187,16 @@ def table_to_cases(table: pa.Table) -> list[Case]:
         table = _without_passages(table)
     missing = [name for name in CASES.names if name not in table.column_names]
     if missing:
-        raise RecordError(
-            f"table of cases: columns {missing} are missing; it has {table.column_names}. "
-            "Make it with seesaw_cf.records.cases_to_table, or import the released files again."
-        )
+        raise RecordError(f"table of cases: columns {missing} are missing. {_REMEDY}")
     try:
         table = table.select(CASES.names).cast(CASES).combine_chunks()  # else each of many row groups is a batch
     except pa.ArrowException as error:
-        raise RecordError(f"table of cases: {error}. Make it with seesaw_cf.records.cases_to_table.") from error
+        raise RecordError(f"table of cases: {error}. {_REMEDY}") from error
     try:
         return [case for batch in table.to_batches(_BATCH) for case in _read_batch(batch)]
     except (AttributeError, TypeError, json.JSONDecodeError) as error:
         raise RecordError(
-            f"table of cases: a null where a value is needed, or no JSON object in extra ({error}); only "
-            "effect_relation_id, ids, living and sitelinks may be null. Make it with seesaw_cf.records.cases_to_table."
+            f"table of cases: a null where a value is needed, or no JSON object in extra ({error}). {_REMEDY}"
         ) from error
 
 
@@ -270,16 +264,12 @@ def read_cases(path: str | os.PathLike[str], skipped: list[str] | None = None) -
     if place.is_dir():
         shards = sorted(place.glob("*.parquet"))
         if not shards:
-            raise RecordError(
-                f"{place}: a folder without .parquet files. Give a file, or one config's folder such as data/NAME."
-            )
+            raise RecordError(f"{place}: a folder without .parquet files. Give a file, or a folder such as data/NAME.")
         return check_unique([case for shard in shards for case in _read_parquet(shard)], place)
     content = read_bytes(place)
-    return (
-        check_unique(_read_parquet(place), place)
-        if content.startswith(b"PAR1")
-        else parse_json(content, place, skipped)
-    )
+    if content.startswith(b"PAR1"):
+        return check_unique(_read_parquet(place), place)
+    return parse_json(content, place, skipped)
 
 
 def _read_parquet(path: Path) -> list[Case]:

@@ -1,4 +1,4 @@
-"""A folder that `datasets.load_dataset(folder, config)` opens: Parquet shards per config and split, and a card.
+"""A folder that `datasets.load_dataset(folder, config)` opens: Parquet shards per config, and a card.
 
 The card's YAML is made from the shards themselves, so the two cannot disagree. It holds a content hash per config:
 `datasets` keys its cache on the YAML, not on the files, and would serve old rows after a rebuild without it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,24 +22,19 @@ if TYPE_CHECKING:
     from datasets.info import DatasetInfosDict
 
 
+Place = tuple[int, int]
 ROWS_PER_SHARD = 5000
 # Small enough that streaming one case does not read a whole shard.
 _ROWS_PER_GROUP = 100
 
 
 def write_rows(
-    folder: str | os.PathLike[str],
-    config: str,
-    tables: Iterable[pa.Table],
-    schema: pa.Schema,
-    *,
-    split: str = "test",
-    place: tuple[int, int] = (0, 1),
-) -> Path:
-    """Write tables of one schema into one file, `folder/data/CONFIG/SPLIT-00000-of-00001.parquet`, each a row group.
+    folder: str | os.PathLike[str], config: str, tables: Iterable[pa.Table], schema: pa.Schema, place: Place = (0, 1)
+) -> None:
+    """Write tables of one schema into one file, `folder/data/CONFIG/test-00000-of-00001.parquet`, each a row group.
 
     Args:
-        folder, config, split: Where to.
+        folder, config: Where to.
         tables: Made while they are written.
         schema: Of all of them.
         place: Number of the file, and how many there are.
@@ -47,40 +42,31 @@ def write_rows(
     Raises:
         StorageError: The disk is full or the folder cannot be written.
     """
-    path = Path(folder) / "data" / config / f"{split}-{place[0]:05d}-of-{place[1]:05d}.parquet"
+    path = Path(folder) / "data" / config / f"test-{place[0]:05d}-of-{place[1]:05d}.parquet"
     with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table)
-    return path
 
 
-def write_config(
-    folder: str | os.PathLike[str], name: str, splits: Mapping[str, pa.Table], *, rows_per_shard: int = ROWS_PER_SHARD
-) -> list[Path]:
-    """Write one config, the same bytes for the same rows, and return its files in order.
+def write_config(folder: str | os.PathLike[str], name: str, table: pa.Table) -> None:
+    """Write one config, the same bytes for the same rows.
 
     Args:
         folder: The dataset folder.
         name: Name of the config: letters, digits, ".", "_", "-".
-        splits: Split name → table of any schema; all splits share it.
-        rows_per_shard: Rows in one file.
+        table: At least one row of any schema.
 
     Raises:
-        RecordError: The name cannot be a folder name, or a split has no rows.
+        RecordError: The name cannot be a folder name.
         StorageError: The disk is full or the folder cannot be written.
     """
     if safe_name(name) != name:
         raise RecordError(f"config {name!r}: expected ASCII letters, digits, '.', '_', '-'; use {safe_name(name)!r}.")
-    written = []
-    for split, table in splits.items():
-        if table.num_rows == 0:
-            raise RecordError(f"config {name!r}, split {split!r}: no rows. Leave the split out.")
-        count = -(-table.num_rows // rows_per_shard)
-        for number in range(count):
-            rows = table.slice(number * rows_per_shard, rows_per_shard)
-            parts = (rows.slice(start, _ROWS_PER_GROUP) for start in range(0, len(rows), _ROWS_PER_GROUP))
-            written.append(write_rows(folder, name, parts, table.schema, split=split, place=(number, count)))
-    return written
+    count = -(-table.num_rows // ROWS_PER_SHARD)
+    for number in range(count):
+        rows = table.slice(number * ROWS_PER_SHARD, ROWS_PER_SHARD)
+        parts = (rows.slice(start, _ROWS_PER_GROUP) for start in range(0, len(rows), _ROWS_PER_GROUP))
+        write_rows(folder, name, parts, table.schema, (number, count))
 
 
 def content_hash(files: Iterable[Path]) -> str:
@@ -104,7 +90,7 @@ def write_card(
 ) -> str:
     """Write the card of a dataset folder with shards that `write_config` wrote.
 
-    Features, split sizes and the content hash are read from the shards. The same shards and arguments give the same
+    Features, sizes and the content hash are read from the shards. The same shards and arguments give the same
     bytes.
 
     Args:
@@ -119,19 +105,18 @@ def write_card(
         The text written.
 
     Raises:
-        RecordError: A config has no shards.
         StorageError: The disk is full or the folder cannot be written.
     """
     from huggingface_hub import DatasetCard, DatasetCardData
 
-    shards_of = {name: _shards(Path(folder), name) for name in configs}
+    shards_of = {name: sorted((Path(folder) / "data" / name).glob("*.parquet")) for name in configs}
     entries = [
         {
             "config_name": name,
             **({"default": True} if position == 0 else {}),
             "version": version,
-            "description": f"{configs[name]} [content sha256 {content_hash(_flat(shards))}]",
-            "data_files": [{"split": split, "path": f"data/{name}/{split}-*.parquet"} for split in shards],
+            "description": f"{configs[name]} [content sha256 {content_hash(shards)}]",
+            "data_files": [{"split": "test", "path": f"data/{name}/test-*.parquet"}],
         }
         for position, (name, shards) in enumerate(shards_of.items())
     ]
@@ -143,40 +128,21 @@ def write_card(
     return text
 
 
-def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
-    """Return split → its shards, both in the order of their names."""
-    shards: dict[str, list[Path]] = {}
-    for path in sorted((folder / "data" / config).glob("*.parquet")):
-        shards.setdefault(path.name.split("-")[0], []).append(path)
-    if not shards:
-        raise RecordError(f"config {config!r}: no Parquet files in {folder / 'data' / config}. Write them first.")
-    return shards
-
-
-def _flat(shards: Mapping[str, list[Path]]) -> list[Path]:
-    return [path for paths in shards.values() for path in paths]
-
-
-def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
-    """Return the features and split sizes of every config: the YAML's `dataset_info`."""
+def _infos(configs: Mapping[str, Sequence[Path]]) -> DatasetInfosDict:
+    """Return the features and sizes of every config: the YAML's `dataset_info`."""
     from datasets import DatasetInfo, Features, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict
 
     infos = {}
     for name, shards in configs.items():
-        splits = SplitDict({split: SplitInfo(split, *_size(paths)) for split, paths in shards.items()})
+        metadata = [pq.read_metadata(path) for path in shards]
+        groups = (part.row_group(number) for part in metadata for number in range(part.num_row_groups))
+        size = sum(group.total_byte_size for group in groups)  # before compression
         infos[name] = DatasetInfo(
-            features=Features.from_arrow_schema(pq.read_schema(_flat(shards)[0])),
-            splits=splits,
-            download_size=sum(path.stat().st_size for path in _flat(shards)),
-            dataset_size=sum(split.num_bytes for split in splits.values()),
+            features=Features.from_arrow_schema(pq.read_schema(shards[0])),
+            splits=SplitDict({"test": SplitInfo("test", size, sum(part.num_rows for part in metadata))}),
+            download_size=sum(path.stat().st_size for path in shards),
+            dataset_size=size,
             config_name=name,
         )
     return DatasetInfosDict(infos)
-
-
-def _size(paths: list[Path]) -> tuple[int, int]:
-    """Return the bytes before compression and the number of rows of one split."""
-    metadata = [pq.read_metadata(path) for path in paths]
-    size = sum(part.row_group(index).total_byte_size for part in metadata for index in range(part.num_row_groups))
-    return size, sum(part.num_rows for part in metadata)

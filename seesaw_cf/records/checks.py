@@ -10,17 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
-from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, Entity
 from seesaw_cf.records.relations import RELATIONS
 
 Record = dict[str, Any]  # a JSON object: what is in it is checked value by value
-
-
-def short(value: object) -> str:
-    """Return the value as it is shown in messages, cut to 120 characters."""
-    text = f"{value!r}"
-    return text if len(text) <= 120 else f"{text[:100]}... ({type(value).__name__}, {len(text)} characters)"
 
 
 def names(keys: Iterable[object]) -> str:
@@ -35,7 +30,7 @@ def text(value: object, where: str) -> str:
         RecordError: It is not.
     """
     if not isinstance(value, str) or not value.strip():
-        raise RecordError(f"{where} is {short(value)}, expected text. Fill it in or drop the record.")
+        raise RecordError(f"{where} is {shown(value)}, expected text. Fill it in or drop the record.")
     return value
 
 
@@ -45,21 +40,9 @@ def texts(value: object, where: str) -> tuple[str, ...]:
     Raises:
         RecordError: It is not a list, or one of its entries is not such a string; its position is given, from 0.
     """
-    return tuple(text(entry, f"{where}[{position}]") for position, entry in enumerate(_list(value, where)))
-
-
-def texts_or_nulls(value: object, where: str) -> tuple[str | None, ...]:
-    """Return the value as `texts` does, for lists in which entries may be null."""
-    return tuple(
-        None if entry is None else text(entry, f"{where}[{position}]")
-        for position, entry in enumerate(_list(value, where))
-    )
-
-
-def _list(value: object, where: str) -> list[object]:
     if not isinstance(value, list):
-        raise RecordError(f"{where} is {short(value)}, expected a list of texts. Correct or drop the record.")
-    return value
+        raise RecordError(f"{where} is {shown(value)}, expected a list of texts. Correct or drop the record.")
+    return tuple(text(entry, f"{where}[{position}]") for position, entry in enumerate(value))
 
 
 def entity(value: object, where: str) -> Entity:
@@ -69,9 +52,7 @@ def entity(value: object, where: str) -> Entity:
         RecordError: It is not such an object.
     """
     if not isinstance(value, dict) or "str" not in value:
-        raise RecordError(
-            f"{where} is {short(value)}, expected {{'str': name, 'id': QID}}. Correct or drop the record."
-        )
+        raise RecordError(f"{where} is {shown(value)}, expected {{'str': name, 'id': QID}}. Correct or drop it.")
     id_ = value.get("id")
     return Entity(None if id_ is None else text(id_, f"{where}.id"), text(value["str"], f"{where}.str"))
 
@@ -84,29 +65,12 @@ def template(prompt: str, subject: str, key: str, where: str) -> str:
     """
     if subject in prompt:
         return prompt.replace(subject, "{}", 1)
-    forms = {form: [unicodedata.is_normalized(form, text) for text in (subject, prompt)] for form in ("NFC", "NFD")}
-    why = "Correct it."
+    alike = "Correct it."
     if unicodedata.normalize("NFC", subject) in unicodedata.normalize("NFC", prompt):
-        named = [next((form for form, holds in forms.items() if holds[side]), "mixed") for side in (0, 1)]
-        why = (
-            f"They look alike, but accents are written in two ways (Unicode): the subject is {named[0]}, the {key} "
-            f"{named[1]}. Write both as NFC (unicodedata.normalize)."
-        )
+        alike = "They look alike, but accents are written in two ways. Write both as NFC (unicodedata.normalize)."
     elif subject.casefold() in prompt.casefold():
-        why = "They differ in capitals. Write both alike."
-    raise RecordError(f"{where}: subject {subject!r} is not in {key} {prompt!r}, so no template can be made. {why}")
-
-
-def edit_request(prompt: str, subject: str, relation_id: str, new: Entity, true: Entity, where: str) -> EditRequest:
-    """Return an edit request. Its errors name the place of the record.
-
-    Raises:
-        RecordError: See `EditRequest`.
-    """
-    try:
-        return EditRequest(prompt, subject, relation_id, new, true)
-    except RecordError as error:
-        raise RecordError(f"{where}: {error}") from error
+        alike = "They differ in capitals. Write both alike."
+    raise RecordError(f"{where}: subject {subject!r} is not in {key} {prompt!r}, so no template can be made. {alike}")
 
 
 def known_relation(relation_id: str, where: str) -> None:
@@ -128,10 +92,7 @@ def check_unique(cases: list[Case], path: Path) -> list[Case]:
     seen: set[int] = set()
     for number, case in enumerate(cases):
         if case.case_id in seen:
-            raise RecordError(
-                f"{path}: record {number}: case_id {case.case_id} was used before, expected every case to have its "
-                "own. Renumber, or drop the copy."
-            )
+            raise RecordError(f"{path}: record {number}: case_id {case.case_id} was used before. Renumber, or drop it.")
         seen.add(case.case_id)
     return cases
 
@@ -210,10 +171,8 @@ def _flag_rows(rows: Sequence[AttributePrompt], shared: set[str]) -> tuple[Attri
     flagged = []
     for row in rows:
         names = {name for name, check in _ROW_CHECKS.items() if check(row)}
-        if row.text in seen:
-            names.add("duplicate_prompt")
-        if row.subject.label in shared:
-            names.add("label_shared")
+        names |= {"duplicate_prompt"} if row.text in seen else set()
+        names |= {"label_shared"} if row.subject.label in shared else set()
         seen.add(row.text)
         flags = _ordered(PROMPT_FLAGS, names, row.flags) if names or row.flags else ()
         flagged.append(row if flags == row.flags else replace(row, flags=flags))
@@ -225,25 +184,28 @@ def spaced(text: str) -> bool:
     return text != text.strip() or "  " in text
 
 
-def has_special_token(case: Case) -> bool:
-    """Return whether a prompt or answer of a case holds text that tokenizers read as one of their signs."""
+def _texts_of(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the prompts of a case but those about people, and its answers."""
     request = case.request
     prompts = (request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
-    answers = (request.target_new.label, request.target_true.label, *case.candidates, *case.gold)
+    return prompts, (request.target_new.label, request.target_true.label, *case.candidates, *case.gold)
+
+
+def has_special_token(case: Case) -> bool:
+    """Return whether a prompt or answer of a case holds text that tokenizers read as one of their signs."""
+    prompts, answers = _texts_of(case)
     others = (row.text for row in (*case.attribute_prompts, *case.effect_prompts))
     return any(map(_SPECIAL.search, (*prompts, *answers, *others)))
 
 
 def _case_flags(case: Case) -> tuple[str, ...]:
-    new, true = case.request.target_new, case.request.target_true
-    prompts = (case.request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
-    answers = (new.label, true.label, *case.candidates, *case.gold)
+    prompts, answers = _texts_of(case)
     checks = {
         "special_token": has_special_token(case),
         "prompt_space": any(map(spaced, prompts)),
         "repeated_generation": len(set(case.generation_prompts)) < len(case.generation_prompts),
         "target_space": any(answer != answer.strip() for answer in answers),
-        "targets_same_text": new.label.strip() == true.label.strip(),
+        "targets_same_text": answers[0].strip() == answers[1].strip(),
         "own_test_subject": any(row.subject.label == case.request.subject for row in case.attribute_prompts),
     }
     return _ordered(CASE_FLAGS, {name for name, hit in checks.items() if hit}, case.flags)
@@ -276,10 +238,8 @@ def count_flags(cases: Iterable[Case]) -> tuple[dict[str, int], dict[str, int]]:
         Two dicts, flag → number of attribute prompts and flag → number of cases; only flags that occur, most frequent
         first, ties by name.
     """
-    listed = list(cases)
-    rows = (flag for case in listed for row in case.attribute_prompts for flag in row.flags)
-    return _by_count(rows), _by_count(flag for case in listed for flag in case.flags)
-
-
-def _by_count(flags: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(flags).items(), key=lambda item: (-item[1], item[0])))
+    cases = list(cases)
+    prompts = Counter(flag for case in cases for row in case.attribute_prompts for flag in row.flags)
+    counted = (prompts, Counter(flag for case in cases for flag in case.flags))
+    by_prompt, by_case = (dict(sorted(flags.items(), key=lambda item: (-item[1], item[0]))) for flags in counted)
+    return by_prompt, by_case

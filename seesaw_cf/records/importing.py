@@ -25,25 +25,7 @@ from seesaw_cf.records.load import locality, portability, unread_keys
 _MANIFEST = "import.json"
 CONFIG = "open_ended"
 MAX_REASONS = 10  # of records left out, shown for each file
-_CARD = """# Imported edit cases
-
-One config per file, split `test`, one row per edit case, columns named as in CounterFact. `open_ended`, where there is
-one, has their open-ended prompts, one a row, for `seesaw-cf texts write`. Nothing of a record is changed:
-`seesaw_cf.records` writes every case back as it was. Records that are left out are counted below. `import.json` names
-the sources.
-
-```python
-from datasets import load_dataset
-
-cases = load_dataset("path/to/this/folder", "{{ first }}", split="test")
-```
-
-{{ table }}
-
-Damage is flagged per prompt (`attribute_prompts[].flags`) and per case (`flags`):
-
-{{ flags }}
-"""
+_CARD = (Path(__file__).parent / "import.md.jinja").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,39 +52,34 @@ class FileSummary:
 def summarise(source: str, sha256: str, cases: Sequence[Case], skipped: Sequence[str] = ()) -> FileSummary:
     """Count what a file of at least one case holds; people and targets are told apart by id, then by name."""
     rows = [row for case in cases for row in case.attribute_prompts]
-    per_case = [len(case.attribute_prompts) for case in cases]
-    open_ended_prompts = [text for case in cases for text in case.generation_prompts]
+    per_case, ids = [len(case.attribute_prompts) for case in cases], [case.case_id for case in cases]
+    open_prompts = [text for case in cases for text in case.generation_prompts]
     new, true = (_keys([getattr(case.request, role) for case in cases]) for role in ("target_new", "target_true"))
-    prompt_flags, case_flags = count_flags(cases)
-    unread = Counter(key for case in cases for key in unread_keys(case))
+    others = (sum(len(getattr(case, f"{name}_prompts")) for case in cases) for name in ("paraphrase", "neighborhood"))
     numbers: dict[str, tuple[float, ...]] = {
         "cases": (len(cases),),
-        "case ids, first / last": (min(case.case_id for case in cases), max(case.case_id for case in cases)),
+        "case ids, first / last": (min(ids), max(ids)),
         "prompts": (len(rows),),
         "unique prompts": (len({row.text for row in rows}),),
         "prompts per case, min / mean / max": (min(per_case), sum(per_case) / len(per_case), max(per_case)),
-        "generation prompts": (len(open_ended_prompts),),
-        "unique generation prompts": (len(set(open_ended_prompts)),),
-        "paraphrase / neighborhood prompts": (
-            sum(len(case.paraphrase_prompts) for case in cases),
-            sum(len(case.neighborhood_prompts) for case in cases),
-        ),
+        "generation prompts": (len(open_prompts),),
+        "unique generation prompts": (len(set(open_prompts)),),
+        "paraphrase / neighborhood prompts": tuple(others),
         "portability and locality prompts": (sum(len(portability(case)) + len(locality(case)) for case in cases),),
         "edit subjects": (len({case.request.subject for case in cases}),),
         "test subjects": (len(_keys([row.subject for row in rows])),),
         "targets, new / true / either": (len(new), len(true), len(new | true)),
         "prompts with a group tag": (sum(bool(row.gender or row.race or row.region) for row in rows),),
     }
-    return FileSummary(
-        source,
-        sha256,
-        tuple(sorted({case.record_format for case in cases})),
-        numbers,
-        tuple(skipped),
-        {f"flag {flag} (prompts)": number for flag, number in prompt_flags.items()}
-        | {f"flag {flag} (cases)": number for flag, number in case_flags.items()}
-        | {f"key {key}, not read".replace("|", r"\|"): number for key, number in unread.items()},
-    )
+    notes = {
+        f"flag {flag} ({of})": number
+        for of, flags in zip(("prompts", "cases"), count_flags(cases), strict=True)
+        for flag, number in flags.items()
+    }
+    unread = Counter(key for case in cases for key in unread_keys(case))
+    notes |= {f"key {key}, not read".replace("|", r"\|"): number for key, number in unread.items()}
+    formats = tuple(sorted({case.record_format for case in cases}))
+    return FileSummary(source, sha256, formats, numbers, tuple(skipped), notes)
 
 
 def _keys(entities: Sequence[Entity]) -> set[tuple[str | None, str]]:
@@ -133,8 +110,8 @@ class ImportSummary:
     def left_out(self) -> list[str]:
         """Return a line on each file of which records are left out, with the first reasons below it."""
         lines = []
-        for file in (file for file in self.files.values() if file.skipped):
-            lines.append(f"{len(file.skipped):,} records of {file.source} are left out:\n")
+        for file in self.files.values():
+            lines += [f"{len(file.skipped):,} records of {file.source} are left out:\n"] if file.skipped else []
             lines += [f"- {text}" for text in file.skipped[:MAX_REASONS]]
         return lines
 
@@ -175,27 +152,19 @@ def import_files(
     with atomic_folder(check_path(out)) as folder:
         cases = {name: read_cases(path, skipped[name] if skip_bad else None) for name, path in sources.items()}
         for name, rows in cases.items():
-            write_config(folder, name, {"test": cases_to_table(rows)})
-        digests = {name: digest(path) for name, path in sources.items()}
-        files = {
-            name: summarise(path.name, digests[name], cases[name], skipped[name]) for name, path in sources.items()
-        }
+            write_config(folder, name, cases_to_table(rows))
+        files = {name: summarise(path.name, digest(path), cases[name], skipped[name]) for name, path in sources.items()}
         summary = ImportSummary(Path(out), files)
-        about = {
-            name: f"{file.numbers['cases'][0]} cases imported from {safe_name(file.source)}"
-            for name, file in files.items()
-        }
+        names = {name: safe_name(file.source) for name, file in files.items()}
+        about = {name: f"{len(cases[name])} cases imported from {source}" for name, source in names.items()}
         about |= write_open_ended(folder, cases)
-        write_card(
-            folder,
-            about,
-            template=_CARD,
-            metadata={"pretty_name": "Imported edit cases", "language": ["en"]},
-            version=version,
-            first=next(iter(files)),
-            table="\n".join([summary.to_markdown(), "", *summary.left_out()]),
-            flags="\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items()),
-        )
+        texts = {
+            "first": next(iter(files)),
+            "table": "\n".join([summary.to_markdown(), "", *summary.left_out()]),
+            "flags": "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items()),
+        }
+        metadata = {"pretty_name": "Imported edit cases", "language": ["en"]}
+        write_card(folder, about, template=_CARD, metadata=metadata, version=version, **texts)
         manifest = {"made_by": "seesaw-cf build --records", "files": [asdict(file) for file in files.values()]}
         dump_json(folder / _MANIFEST, manifest)
     return summary
@@ -255,5 +224,5 @@ def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequenc
         return {}
     if CONFIG in cases:
         raise RecordError(f"config {CONFIG!r} is taken by the open-ended prompts of the cases. Rename the file.")
-    write_config(folder, CONFIG, {"test": table})
+    write_config(folder, CONFIG, table)
     return {CONFIG: f"{table.num_rows:,} open-ended prompts of these cases"}

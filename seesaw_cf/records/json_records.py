@@ -13,28 +13,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import refuse_constant, unique_keys
 from seesaw_cf.base.types import Case
-from seesaw_cf.records.checks import Record, check_unique, flag_cases, names, short
-from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
+from seesaw_cf.records.checks import Record, check_unique, flag_cases, names
+from seesaw_cf.records.formats import FORMATS
 from seesaw_cf.records.relations import RELATIONS
 
 # The first of these keys that a record has decides its format.
-_MARKS: tuple[tuple[str, str], ...] = (
-    ("attribute_aux_info", "seesaw"),
-    ("attribute_aux_ent", "seesaw"),
-    ("paraphrase_prompts", "counterfact"),
-    ("neighborhood_prompts", "counterfact"),
-    ("generation_prompts", "seesaw"),
-    ("requested_rewrite", "eff"),
-    ("src", "zsre"),
-    ("rephrase", "zsre"),
-    ("loc", "zsre"),
-    ("target_new", "easyedit"),
-)
+_MARKS = {
+    **dict.fromkeys(("attribute_aux_info", "attribute_aux_ent"), "seesaw"),
+    **dict.fromkeys(("paraphrase_prompts", "neighborhood_prompts"), "counterfact"),
+    "generation_prompts": "seesaw",
+    "requested_rewrite": "eff",
+    **dict.fromkeys(("src", "rephrase", "loc"), "zsre"),
+    "target_new": "easyedit",
+}
+# Benchmarks with records that are edits of several facts or have other questions -> sets of keys that only they have.
+_OTHERS = {
+    "MQuAKE": (("new_single_hops",), ("single_hops", "questions")),
+    "RippleEdits": (("example_type", "edit"), ("edit", "Relation_Specificity"), ("edit", "Logical_Generalization")),
+    "QAEdit": (("perturbed_prompt",), ("loc_answer", "rephrase")),
+}
 
 
 def parse_record(
@@ -63,27 +65,25 @@ def parse_record(
     Deviates: memit's reader gives zsRE the old target "<|endoftext|>"; an unknown target is empty here.
     """
     if not isinstance(record, dict):
-        raise RecordError(f"{where}: got {short(record)}, expected a JSON object (one edit record). Remove it.")
+        raise RecordError(f"{where}: got {shown(record)}, expected a JSON object (one edit record). Remove it.")
     kind = _format(record, where)
     case_id = record.get("case_id", number)
     if type(case_id) is not int or not -(2**63) <= case_id < 2**63:
-        raise RecordError(f"{where}: case_id is {short(case_id)}, expected a whole number. Number the cases.")
+        raise RecordError(f"{where}: case_id is {shown(case_id)}, expected a whole number. Number the cases.")
     where = f"{where} (case_id {case_id})"
-    lacking = [key for key in REQUIRED[kind] if key not in record]
-    if lacking:
-        raise RecordError(
-            f"{where}: missing {names(lacking)}; got the keys {names(record)}. A record of {kind} needs "
-            f"{names(REQUIRED[kind])}. Add what is missing, or remove the keys that make it look like {kind}."
-        )
-    case = PARSERS[kind](record, case_id, where)
+    if lacking := [key for key in FORMATS[kind].required if key not in record]:
+        needed = names(FORMATS[kind].required)
+        raise RecordError(f"{where}: missing {names(lacking)}. A record of {kind} needs {needed}. Add what is missing.")
+    try:
+        case = FORMATS[kind].parse(record, case_id, where)
+    except RecordError as error:  # of the request itself
+        raise error if str(error).startswith(where) else RecordError(f"{where}: {error}") from error
     case = replace(case, effect_relation_id=effect_relation_id, record_format=kind)
     written = write_record(case)
     case = replace(case, extra=_rest(record, written))
     if _merge(written, case.extra) != record:
         differing = [key for key in written if record.get(key) != written[key]]
-        raise RecordError(
-            f"{where}: {names(differing)} cannot be kept exactly, expected what {kind} records have there. Correct it."
-        )
+        raise RecordError(f"{where}: {names(differing)} cannot be kept exactly, expected what {kind} records have.")
     return case
 
 
@@ -96,37 +96,23 @@ def write_record(case: Case) -> Record:
     Raises:
         UnknownNameError: `record_format` is none of these.
     """
-    one_of("record format", case.record_format, WRITERS)
-    return _merge(WRITERS[case.record_format](case), case.extra)
-
-
-# Benchmarks whose records are edits of several facts or have other questions: keys that only they have -> name.
-_OTHERS: dict[tuple[str, ...], str] = {
-    ("new_single_hops",): "MQuAKE",
-    ("single_hops", "questions"): "MQuAKE",
-    ("example_type", "edit"): "RippleEdits",
-    ("edit", "Relation_Specificity"): "RippleEdits",
-    ("edit", "Logical_Generalization"): "RippleEdits",
-    ("perturbed_prompt",): "QAEdit",
-    ("loc_answer", "rephrase"): "QAEdit",
-}
+    one_of("record format", case.record_format, FORMATS)
+    return _merge(FORMATS[case.record_format].write(case), case.extra)
 
 
 def _format(record: Record, where: str) -> str:
-    for keys, name in _OTHERS.items():
-        if all(key in record for key in keys):
+    for name, sets in _OTHERS.items():
+        if keys := next((keys for keys in sets if set(keys) <= record.keys()), None):
             raise RecordError(
-                f"{where}: a record of {name} ({names(keys)}), which is not read. Convert each edit to EasyEdit's form "
-                "('prompt', 'subject', 'target_new', 'ground_truth') and what follows from it to 'portability'."
+                f"{where}: a record of {name} ({names(keys)}), which is not read. Convert each edit to EasyEdit's form."
             )
-    kind_of_record = next((kind for key, kind in _MARKS if key in record), None)
-    if kind_of_record is None:
+    kind = next((kind for key, kind in _MARKS.items() if key in record), None)
+    if kind is None:
         raise RecordError(
             f"{where}: the keys {names(record)} belong to no known record. Expected SEESAW-CF or CounterFact "
-            "('requested_rewrite', ...), zsRE ('src', 'rephrase', 'loc', ...) or EasyEdit ('prompt', 'target_new', "
-            "...). Check that this is the right file."
+            "('requested_rewrite', ...), zsRE ('src', 'rephrase', 'loc', ...) or EasyEdit ('prompt', 'target_new')."
         )
-    return kind_of_record
+    return kind
 
 
 def _rest(record: Record, written: Record) -> Record:
@@ -171,14 +157,11 @@ def parse_json(content: bytes, path: Path, skipped: list[str] | None = None) -> 
     numbers: set[int] = set()
     for number, (where, record) in enumerate(_records(content, path)):
         try:
-            if isinstance(record, RecordError):
-                raise record
-            case = parse_record(record, where=where, number=number, effect_relation_id=effect)
+            value = _loads(record, where) if isinstance(record, _Line) else record
+            case = parse_record(value, where=where, number=number, effect_relation_id=effect)
             if edit is not None and case.request.relation_id != edit:
-                raise RecordError(
-                    f"{where} (case_id {case.case_id}): the edit is of {case.request.relation_id}, but the file's name "
-                    f"says {edit}. Rename the file or correct the record."
-                )
+                is_of = f"(case_id {case.case_id}): the edit is of {case.request.relation_id}"
+                raise RecordError(f"{where} {is_of}, but the file's name says {edit}. Correct one of them.")
             if skipped is not None and case.case_id in numbers:
                 raise RecordError(f"{where}: case_id {case.case_id} was used before.")
         except (RecordError, UnknownNameError) as error:
@@ -189,10 +172,8 @@ def parse_json(content: bytes, path: Path, skipped: list[str] | None = None) -> 
         numbers.add(case.case_id)
         cases.append(case)
     if not cases:
-        raise RecordError(
-            f"{path}: no {'usable ' if skipped else ''}records in it, expected at least one. "
-            + (f"The first: {skipped[0]}" if skipped else "The file may be cut off: take it again.")
-        )
+        first = f"usable records in it. The first: {skipped[0]}" if skipped else "records in it. Take it again."
+        raise RecordError(f"{path}: no {first}")
     return flag_cases(check_unique(cases, path))
 
 
@@ -207,37 +188,29 @@ def write_json(path: str | os.PathLike[str], cases: Iterable[Case]) -> None:
     write_text(path, json.dumps([write_record(case) for case in cases], allow_nan=False))
 
 
+class _Line(str):
+    """A line that is not parsed yet: those after a broken one can be read."""
+
+
 def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
-    """Yield (position for messages, JSON value); records are counted from 0, lines from 1."""
+    """Yield (position for messages, JSON value or line); records are counted from 0, lines from 1."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RecordError(
-            f"{path}: byte {error.start} is not UTF-8 text. Expected JSON or Parquet; take it again."
-        ) from error
+        raise RecordError(f"{path}: byte {error.start} is not UTF-8 text. Expected JSON or Parquet.") from error
     if text.startswith("version https://git-lfs"):
         raise RecordError(f"{path}: a Git LFS pointer, not the data. Run `git lfs pull` where it came from.")
     if text.lstrip().startswith("{"):
         # Not splitlines: JSON strings may hold U+2028 and the like as they are.
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                yield f"{path}: line {number}", _line(line, f"{path}: line {number}")
+                yield f"{path}: line {number}", _Line(line)
         return
     values = _loads(text, str(path))
     if not isinstance(values, list):
-        raise RecordError(
-            f"{path}: got {short(values)}, expected a JSON list of records. Check that this is the right file."
-        )
+        raise RecordError(f"{path}: got {shown(values)}, expected a JSON list of records. Is this the right file?")
     for number, value in enumerate(values):
         yield f"{path}: record {number}", value
-
-
-def _line(text: str, where: str) -> object:
-    """Return the value of a line, or the error that says why it has none: the lines after it can be read."""
-    try:
-        return _loads(text, where)
-    except RecordError as error:
-        return error
 
 
 def _loads(text: str, where: str) -> object:
@@ -245,10 +218,8 @@ def _loads(text: str, where: str) -> object:
         return json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 30) : error.pos + 30]
-        raise RecordError(
-            f"{where}: not whole JSON: {error.msg} at line {error.lineno}, column {error.colno} (character {error.pos} "
-            f"of {len(text)}), near {near!r}. Expected a list of records, or one record per line. If the file was cut "
-            "off, take it again."
-        ) from error
+        place = f"line {error.lineno}, column {error.colno} (character {error.pos} of {len(text)}), near {near!r}"
+        remedy = "Expected a list of records, or one per line. If the file was cut off, take it again."
+        raise RecordError(f"{where}: not whole JSON: {error.msg} at {place}. {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: not usable JSON: {error}. Correct the file or take it again.") from error

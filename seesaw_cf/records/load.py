@@ -1,20 +1,66 @@
-"""Cases from an embedded sample, a dataset folder, a record file or the Hub, by one name."""
+"""Cases from the embedded sample, a dataset folder, a record file or the Hub, by one name.
+
+The sample is some 2,300 well-known people, at least sixty of each group of the papers. The package folder is a
+`datasets` data folder: README.md describes the configs, `data/<config>/` holds them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.coupled import KEYS as COUPLED_KEYS
-from seesaw_cf.records.sample import SAMPLE, configs, path
 
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+SAMPLE = "sample"  # what stands for its folder in `--data`
 # The configs of the sample whose rows are cases to run; the others are tables beside them.
 CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact", "coupled_zsre")
+
+
+@checked
+def path() -> Path:
+    """Return the folder that `datasets.load_dataset(str(path()), config)` opens, in a checkout or installed."""
+    return Path(__file__).parents[1]
+
+
+@checked
+def configs() -> tuple[str, ...]:
+    """Return the configs of the sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
+    return tuple(sorted({file.parent.name for file in (path() / "data").glob("*/*.parquet")}))
+
+
+@checked
+def load(config: str = "cross_subject", split: str = "test", **options: object) -> Dataset:
+    """Load one config with `datasets.load_dataset`, from any directory and without network.
+
+    Args:
+        config: One of `configs()`.
+        split: The sample has only "test".
+        **options: More arguments of `datasets.load_dataset`, such as `streaming=True` or `cache_dir`.
+
+    Returns:
+        The rows, with the features that README.md declares.
+
+    Raises:
+        UnknownNameError: The config does not exist.
+        RecordError: The split, or the part of one, does not exist.
+    """
+    one_of("config", config, configs())
+    from datasets import load_dataset
+
+    try:
+        return load_dataset(str(path()), config, split=split, **options)
+    except ValueError as error:
+        raise RecordError(f"split {split!r} of config {config!r} cannot be read: {error} Expected 'test'.") from error
 
 
 def load_cases(source: str, config: str) -> list[Case]:
@@ -71,10 +117,7 @@ def _config_place(folder: Path, config: str) -> Path:
     places = {file.stem: file for file in root.glob("*.parquet")}
     places |= {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
     if not places:
-        raise RecordError(
-            f"{root} holds no config, expected CONFIG.parquet or CONFIG/*.parquet. Name another folder, or build one "
-            "with `seesaw-cf build`."
-        )
+        raise RecordError(f"{root} holds no config, expected CONFIG.parquet or CONFIG/*.parquet. Name another folder.")
     return places[one_of(f"config of {folder}", config, places)]
 
 
@@ -88,9 +131,8 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
         table = concatenate_datasets(list(builder.as_dataset().values())).data.table
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
-            f"{source!r} is neither {SAMPLE!r}, a file or folder here, nor a data set the "
-            f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access. "
-            "`seesaw-cf setup` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
+            f"{source!r} is neither {SAMPLE!r}, a file or folder here, nor a data set the Hub answers for "
+            f"({type(error).__name__}: {error}). Check the name, the network and your access."
         ) from error
     except DatasetGenerationError as error:
         raise RecordError(

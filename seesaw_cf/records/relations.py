@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -68,16 +69,8 @@ RELATIONS: dict[str, Relation] = {
 }
 
 # The eight (edit relation, effect relation) pairs of Table 7, in its order.
-PAIRS: tuple[tuple[str, str], ...] = (
-    ("P101", "P21"),
-    ("P101", "P27"),
-    ("P19", "P101"),
-    ("P19", "P21"),
-    ("P21", "P101"),
-    ("P27", "P101"),
-    ("P27", "P19"),
-    ("P27", "P21"),
-)
+_WATCHED = {"P101": ("P21", "P27"), "P19": ("P101", "P21"), "P21": ("P101",), "P27": ("P101", "P19", "P21")}
+PAIRS: tuple[tuple[str, str], ...] = tuple((edited, id) for edited, ids in _WATCHED.items() for id in ids)
 
 # (relation, use, present, past)
 _ROWS: tuple[tuple[str, Use, str, str], ...] = (
@@ -109,15 +102,16 @@ _ROWS: tuple[tuple[str, Use, str, str], ...] = (
     ("P103", "open", "{}'s mother tongue is", "{}'s mother tongue was"),
     ("P103", "open", "{} was born in", "{} was born in"),
     ("", "open", "{} is", "{} was"),
-)
+)  # fmt: skip
 
 
-def _number(rows: tuple[tuple[str, Use, str, str], ...]) -> tuple[Template, ...]:
-    counts: dict[tuple[str, str], int] = {}
+def _number(rows: Iterable[tuple[str, Use, str, str]]) -> tuple[Template, ...]:
+    counts: Counter[tuple[str, str]] = Counter()
     numbered = []
     for relation_id, use, present, past in rows:
-        counts[relation_id, use] = number = counts.get((relation_id, use), 0) + 1
-        numbered.append(Template(f"{relation_id or 'free'}-{use}-{number:02d}", relation_id, use, present, past))
+        counts[relation_id, use] += 1
+        id = f"{relation_id or 'free'}-{use}-{counts[relation_id, use]:02d}"
+        numbered.append(Template(id, relation_id, use, present, past))
     return tuple(numbered)
 
 
@@ -161,12 +155,11 @@ def read_templates(path: Path) -> tuple[Template, ...]:
         StorageError: The file cannot be read.
         RecordError: A column is missing, a row is no template, or a relation that is there has no cloze prompt.
     """
-    rows = list(csv.DictReader(io.StringIO(read_text(path))))
     parsed: list[tuple[str, Use, str, str]] = []
-    for number, row in enumerate(rows, 2):
+    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), 2):
         relation_id, use, present, past = (row.get(name) or "" for name in ("relation_id", "use", "present", "past"))
-        free = not relation_id and use == "open"
-        if use not in get_args(Use) or not (free or relation_id in RELATIONS) or present.count("{}") != 1:
+        known = relation_id in RELATIONS or (not relation_id and use == "open")
+        if use not in get_args(Use) or not known or present.count("{}") != 1:
             raise RecordError(
                 f"{path}, line {number}: {row}, expected relation_id of {', '.join(RELATIONS)}, use of "
                 f"{', '.join(get_args(Use))}, and present (and past, where it differs) with one {{}} for the name."
@@ -174,7 +167,7 @@ def read_templates(path: Path) -> tuple[Template, ...]:
         parsed.append((relation_id, use, present, past or present))  # type: ignore[arg-type]
     if lacking := {row[0] for row in parsed} - {row[0] for row in parsed if row[1] == "cloze"} - {""}:
         raise RecordError(f"{path}: no row with use cloze for {', '.join(sorted(lacking))}. Add one.")
-    return _number(tuple(parsed))
+    return _number(parsed)
 
 
 # The data set as a benchmark: what is measured with which config, each with its own leaderboard on the Hub.
@@ -194,25 +187,14 @@ class MetricTask:
 
 
 # Task id -> what it is. Each is a row of a report; results on the Hub name these ids.
+_TURNED = "share of right answers about people for whom the {} answer is true that turned wrong"
+_GAIN = "change of p(new) - p(old) about people for whom the {} answer is true, in probability; {} 0 is harm"
+_FACTS = "share of other facts about the edited person that are answered right after the edit"
 TASKS: Mapping[str, MetricTask] = {
-    "efficacy": MetricTask(
-        "cross_subject", "share of edits after which the new answer is likelier than the old one",
-    ),
-    "other_facts": MetricTask(
-        "cross_property", "share of other facts about the edited person that are answered right after the edit",
-    ),
-    "other_people_old": MetricTask(
-        "cross_subject",
-        "change of p(new) - p(old) about people for whom the old answer is true, in probability; above 0 is harm",
-    ),
-    "other_people_new": MetricTask(
-        "cross_subject",
-        "change of p(new) - p(old) about people for whom the new answer is true, in probability; below 0 is harm",
-    ),
-    "other_people_old_turned_wrong": MetricTask(
-        "cross_subject", "share of right answers about people for whom the old answer is true that turned wrong",
-    ),
-    "other_people_new_turned_wrong": MetricTask(
-        "cross_subject", "share of right answers about people for whom the new answer is true that turned wrong",
-    ),
-}  # fmt: skip
+    "efficacy": MetricTask("cross_subject", "share of edits after which the new answer is likelier than the old one"),
+    "other_facts": MetricTask("cross_property", _FACTS),
+    "other_people_old": MetricTask("cross_subject", _GAIN.format("old", "above")),
+    "other_people_new": MetricTask("cross_subject", _GAIN.format("new", "below")),
+    "other_people_old_turned_wrong": MetricTask("cross_subject", _TURNED.format("old")),
+    "other_people_new_turned_wrong": MetricTask("cross_subject", _TURNED.format("new")),
+}

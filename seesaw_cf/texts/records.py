@@ -17,7 +17,7 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.records.arrow import CASES, open_ended, read_cases, table_to_cases
 from seesaw_cf.records.coupled import coupled_row
-from seesaw_cf.records.sample import SAMPLE, path
+from seesaw_cf.records.load import SAMPLE, path
 
 # Passage -> the field of a record that holds its entity.
 SIDES = {"subject": "subject_entity", "related": "related_entity"}

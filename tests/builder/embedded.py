@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.embedded import COLUMNS, Rows, curated, render
-from seesaw_cf.records import sample
+from seesaw_cf.records import load as sample
 
 __all__ = ["AREAS", "SMALL_OPTIONS", "check_embedded", "small_tables", "write_small"]
 

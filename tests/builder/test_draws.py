@@ -129,7 +129,7 @@ class Ends(Source):
 
 def written(folder: Path, source: Source) -> dict[str, bytes]:
     facts = Facts(source, TINY)
-    build(folder, facts, choose_edits(facts))
+    build(folder, facts, choose_edits(facts), {})
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -161,6 +161,6 @@ def test_given_edits_replace_the_drawn_ones_of_their_relation(lines: list[str], 
     mixed = Edits(drawn.generated, seeds=[replace(first, case_id=9)], skipped={"relation P413": 2})
     assert [edit.relation_id for edit in mixed.cross_subject] == ["P27", "P21", "P21"]
     assert mixed.cross_subject[0].case_id == 9
-    build(tmp_path / "out", facts, mixed)
+    build(tmp_path / "out", facts, mixed, {})
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| relation P413 | 2 |" in card

@@ -47,13 +47,15 @@ def limited(proxy: FaultProxy, cache: Path, **more: Any) -> CachedSource:
 
 
 def recorded(source: Source, ids: list[str]) -> People:
-    return look_up(Facts(source, FEW), "source", ids)
+    people = People()
+    look_up(people, Facts(source, FEW), "source", ids)
+    return people
 
 
 def make(out: Path, source: Source) -> tuple[dict[str, bytes], dict[str, Counter[str]]]:
     """The files of a build but its card, and which ways were taken."""
     facts = Facts(source, FEW)
-    build(out, facts, choose_edits(facts))
+    build(out, facts, choose_edits(facts), {})
     return {path.name: path.read_bytes() for path in out.rglob("*.parquet")}, facts.ways
 
 
@@ -141,7 +143,7 @@ def test_an_endpoint_that_finishes_no_form_is_named(world_server: str, tmp_path:
         with pytest.raises(SourceTimeout, match=r"http://.* did not finish any form .* P27 Q30\. Give it longer"):
             facts.holders("P27", "Q30", "")
         with pytest.raises(SourceTimeout, match=r"http://.* did not finish any form .* P27 of any value\."):
-            facts.common("P27")
+            facts.values("P27")
 
 
 @pytest.mark.parametrize("how", ["206", "state", "most", "cut"])

@@ -40,7 +40,7 @@ def test_unknown_values_of_the_query_service_are_no_other_gender(small: Callable
     (person,) = facts.people(["Q1"])
     assert (person.gender, person.holds("P27")) == ((), ("Q17",))
     assert facts.holders("P27", "Q17", "") == []
-    assert facts.common("P27") == ["Q17"]
+    assert facts.values("P27") == ["Q17"]
     assert RecordedClaims(facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from seesaw_cf.builder_scripts.dataset import CONFIGS
 from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv
-from seesaw_cf.records import groups, sample
+from seesaw_cf.records import groups
+from seesaw_cf.records import load as sample
 from seesaw_cf.records.relations import RELATIONS
 
 ROOT = Path(__file__).resolve().parents[2]

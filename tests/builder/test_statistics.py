@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.card import Statistics, attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.tables import CANDIDATES, DEMOGRAPHICS, write_cases
-from seesaw_cf.records import groups, read_cases, sample
+from seesaw_cf.records import groups, read_cases
+from seesaw_cf.records import load as sample
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
 REQUEST = EditRequest("{} is a citizen of", "Ann", "P27", Entity("Q17", "Japan"), Entity("Q30", "USA"))
@@ -152,7 +153,7 @@ def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Ta
         f"holders of the old one, over {len(cases):,} edits; {len(pairs):,} cross-property cases with {scored:,} "
         f"prompt and candidate pairs; {embedded['open_ended'].num_rows:,} open-ended prompts."
     ) in said
-    assert f"{embedded['demographics'].num_rows:,} of the people" in said
+    assert f"{embedded['demographics'].num_rows:,} well-known people" in said
     for axis in ("race", "region"):
         assert people_by_group(embedded["demographics"], axis) in card
     for id, column in (("P101", "area"), ("P27", "continent"), ("P19", "continent")):

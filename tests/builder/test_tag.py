@@ -192,7 +192,7 @@ def test_queries_are_bounded_and_a_broken_off_job_goes_on(pairs: Path, tag: Tag,
         assert code == 0
         asked = proxy.queries[first:]
         assert not set(asked) & set(proxy.queries[:2]), "what was answered is not asked again"
-        assert max(query.count(b"entity/Q9") for query in proxy.queries) == 200
+        assert max(query.count(b"entity%2FQ9") for query in proxy.queries) == 200
         again = tag(pairs, proxy.url, out="again")[1]
         assert len(proxy.queries) == first + len(asked)
     same = ["data/P27_P101/test-00000-of-00001.parquet", "data/tag_facts/test-00000-of-00001.parquet", "tags.json"]
@@ -263,7 +263,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's two configs of cases without what tagging adds."""
     folder = tmp_path_factory.mktemp("bare")
     for name in ("cross_subject", "cross_property"):
-        write_config(folder, name, {"test": cases_to_table(map(stripped, load_cases("sample", name)))})
+        write_config(folder, name, cases_to_table(map(stripped, load_cases("sample", name))))
     return folder
 
 

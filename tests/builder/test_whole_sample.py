@@ -11,7 +11,8 @@ import pytest
 from seesaw_cf.builder_scripts import BuildJob
 from seesaw_cf.builder_scripts.build import run_build
 from seesaw_cf.builder_scripts.embedded import FOLDER, read_tsv
-from seesaw_cf.records import groups, load_cases, sample
+from seesaw_cf.records import groups, load_cases
+from seesaw_cf.records import load as sample
 from seesaw_cf.run.prepare import data_notes
 from tests.builder.embedded import check_embedded
 

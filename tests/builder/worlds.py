@@ -192,7 +192,7 @@ def _values(world: World) -> Iterator[str]:
     given = (entity for case in world.edits for entity in (case.request.target_new, case.request.target_true))
     names |= {str(entity.id): entity.label for entity in given}
     yield from (_label(id, label) for id, label in sorted(names.items()) if label)
-    yield from (f'<{WIKIDATA}entity/{id}> <{_LABEL}> "{label}"@en .\n' for id, label in PROPERTIES.items())
+    yield from (f'<{WIKIDATA}entity/{id}> <{_LABEL}> "{row["label"]}"@en .\n' for id, row in PROPERTIES.items())
     countries = {row["label"]: id for id, row in groups.table("countries").items()}
     for id, row in groups.table("cities").items():
         if row["country"] in countries:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError
-from seesaw_cf.records import CASES, cases_to_table, parse_record, read_cases, table_to_cases
+from seesaw_cf.records import CASES, cases_to_table, parse_record, table_to_cases
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.records import samples
 
@@ -42,28 +40,11 @@ def test_none_and_empty_stay_apart() -> None:
     assert [row.sitelinks for row in back.attribute_prompts] == [None, 0]
 
 
-def test_slices_chunks_and_column_order_do_not_matter() -> None:
-    cases = [dataclasses.replace(parse_record(samples.SEESAW), case_id=number) for number in range(7)]
-    table = cases_to_table(cases)
-    assert table_to_cases(table.slice(2, 3)) == cases[2:5]
-    assert table_to_cases(pa.concat_tables([table.slice(0, 3), table.slice(3)])) == cases
-    shuffled = table.select(CASES.names[::-1]).append_column("more", pa.array(range(7)))
-    assert table_to_cases(shuffled) == cases
-
-
 def test_what_edits_have_in_common_is_in_memory_once() -> None:
     table = cases_to_table([dataclasses.replace(parse_record(samples.SEESAW), case_id=number) for number in range(2)])
     one, other = (case.attribute_prompts for case in table_to_cases(table))
     assert len(one) > 1
     assert all(prompt is again for prompt, again in zip(one, other, strict=True))
-
-
-def test_parquet_bytes_are_the_same_for_the_same_cases(tmp_path: Path) -> None:
-    cases = [parse_record(record) for record in samples.RECORDS.values()]
-    for name in ("a.parquet", "b.parquet"):
-        write_table(tmp_path / name, cases_to_table(cases))
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
-    assert read_cases(tmp_path / "a.parquet") == cases
 
 
 @pytest.mark.parametrize(
@@ -78,20 +59,13 @@ def test_parquet_bytes_are_the_same_for_the_same_cases(tmp_path: Path) -> None:
 def test_a_value_that_does_not_fit_names_its_case(change: dict[str, object], problem: str) -> None:
     good = parse_record(samples.SEESAW)
     bad = dataclasses.replace(good, **{"case_id": 99, **change})  # type: ignore[arg-type]
-    with pytest.raises(RecordError, match=rf"case {bad.case_id}: a value does not fit.*{problem}.*Correct or drop"):
+    with pytest.raises(RecordError, match=rf"case {bad.case_id}: a value does not fit.*{problem}"):
         cases_to_table([good, bad])
 
 
 def test_missing_columns_are_named() -> None:
     table = cases_to_table([parse_record(samples.SEESAW)]).drop_columns(["extra", "gold"])
-    with pytest.raises(RecordError, match=r"columns \['gold', 'extra'\] are missing.*import the released files again"):
-        table_to_cases(table)
-
-
-def test_columns_of_another_type_are_refused() -> None:
-    table = cases_to_table([parse_record(samples.SEESAW)])
-    table = table.set_column(0, "case_id", pa.array(["seven"]))
-    with pytest.raises(RecordError, match="seven"):
+    with pytest.raises(RecordError, match=r"columns \['gold', 'extra'\] are missing"):
         table_to_cases(table)
 
 
@@ -103,14 +77,6 @@ def test_nulls_where_values_are_needed_are_refused(column: str) -> None:
     position = CASES.get_field_index(column)
     table = table.set_column(position, CASES.field(column), pa.nulls(1, CASES.field(column).type))
     with pytest.raises(RecordError, match="a null where a value is needed"):
-        table_to_cases(table)
-
-
-def test_a_null_in_a_list_is_refused() -> None:
-    table = cases_to_table([parse_record(samples.SEESAW)])
-    column = CASES.field("generation_prompts")
-    table = table.set_column(CASES.get_field_index(column.name), column, pa.array([["a", None]], column.type))
-    with pytest.raises(RecordError, match="generation_prompts holds 1 nulls"):
         table_to_cases(table)
 
 

@@ -53,24 +53,10 @@ def test_bad_records_are_left_out_and_counted_on_request(tmp_path: Path, capsys:
     assert len(manifest["files"][0]["skipped"]) == 4
 
 
-def test_a_line_that_is_no_json_and_a_number_used_twice_are_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "edits.jsonl"
-    lines = [json.dumps(edit(case_id=1)), '{"prompt": ', json.dumps(edit(case_id=1)), json.dumps(edit(case_id=2))]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    skipped: list[str] = []
-    assert [case.case_id for case in read_cases(file, skipped)] == [1, 2]
-    assert ["not whole JSON" in skipped[0], "case_id 1 was used before" in skipped[1]] == [True, True]
-
-
-def test_a_file_of_bad_records_alone_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"no usable records.*The first: .*is not in prompt"):
-        read_cases(written(tmp_path / "bad.json", edit(subject="Nobody")), [])
-
-
 @pytest.mark.parametrize(
     ("subject", "words"),
     [
-        (unicodedata.normalize("NFD", "Frédéric"), r"the subject is NFD, the prompt NFC\. Write both as NFC"),
+        (unicodedata.normalize("NFD", "Frédéric"), "They look alike"),
         ("FRÉDÉRIC", "They differ in capitals"),
         ("Fritz", r"no template can be made\. Correct it"),
     ],
@@ -152,29 +138,6 @@ def test_keys_that_nothing_reads_are_said(tmp_path: Path) -> None:
     assert "The key 'source' of 2 of 2 records is not read: nothing of it is asked." in said
 
 
-@pytest.mark.parametrize("answers", [["France", "French Republic"], [["France", "French Republic"]]])
-def test_an_old_answer_is_its_first_spelling_and_the_others_are_said(answers: list[Any]) -> None:
-    case = parse_record(edit(ground_truth=answers))
-    assert (case.request.target_true.label, unread_keys(case)) == ("France", ["ground_truth: other spellings"])
-    assert unread_keys(parse_record(edit(ground_truth=["France"]))) == []
-
-
-@pytest.mark.parametrize("text", ["NA", "None", "null", "nan", "001", "1e5"])
-def test_words_that_look_like_nothing_or_a_number_stay_text(tmp_path: Path, text: str) -> None:
-    file = written(tmp_path / "edits.json", edit(subject=text, prompt=f"{text} was a citizen of", subject_id=text))
-    import_files(file, tmp_path / "out")
-    for source in (file, tmp_path / "out"):
-        (case,) = load_cases(str(source), "edits")
-        assert (case.request.subject, case.extra["subject_id"]) == (text, text)
-
-
-@pytest.mark.parametrize("change", [{"prompt": "<s>Ada Lovelace was a citizen of"}, {"target_new": "Japan</s>"}])
-def test_signs_of_tokenizers_are_said_before_a_run(tmp_path: Path, change: dict[str, str]) -> None:
-    cases = read_cases(written(tmp_path / "edits.json", edit(**change), edit(target_new="Chile")))
-    assert "1 of 2 records hold text such as <s> or </s>" in " ".join(data_notes(cases))
-    assert "hold text such as" not in " ".join(data_notes(cases[1:]))
-
-
 COUPLED = {
     "subject_entity": {
         "entity": "Eiffel Tower",
@@ -248,16 +211,7 @@ def test_the_authors_coupled_records_run_and_are_tagged(tmp_path: Path, form: st
     facts = tmp_path / "facts.ttl"
     wikidata = "http://www.wikidata.org"
     facts.write_text(f"<{wikidata}/entity/Q243> <{wikidata}/prop/direct/P31> <{wikidata}/entity/Q90> .\n")
-    tagged = [
-        "tag",
-        str(file),
-        "--source",
-        str(facts),
-        "--cache",
-        str(tmp_path / "cache"),
-        "--out",
-        str(tmp_path / "tagged"),
-    ]
-    assert main(tagged) == 0
+    folders = ["--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "tagged")]
+    assert main(["tag", str(file), "--source", str(facts), *folders]) == 0
     (rows,) = (tmp_path / "tagged").glob("data/tag_facts/*.parquet")
     assert pq.read_table(rows)["person"].to_pylist() == ["Q243"]

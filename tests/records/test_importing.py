@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,12 +41,6 @@ def test_a_folder_of_released_files(released: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_cannot_have_the_name_of_the_open_ended_prompts(tmp_path: Path) -> None:
-    (tmp_path / "open_ended.json").write_text(json.dumps([samples.SEESAW]))
-    with pytest.raises(RecordError, match="Rename the file"):
-        import_files(tmp_path / "open_ended.json", tmp_path / "out")
-
-
 def test_the_table_counts() -> None:
     records = [samples.SEESAW, samples.SEESAW | {"case_id": 8, "attribute_prompts": ["Ada  x"]}]
     records[1] |= {"attribute_aux_info": ["Q81731"], "attribute_aux_ent": ["Ada"]}
@@ -72,26 +64,6 @@ def test_the_table_counts() -> None:
     assert row.numbers == expected
 
 
-def test_counterfact_and_zsre_count_their_prompts_and_name_nobody() -> None:
-    numbers = summarise("n", "", [parse_record(samples.COUNTERFACT), parse_record(samples.ZSRE)]).numbers
-    assert list(numbers["paraphrase / neighborhood prompts"]) == [2, 3]
-    assert [*numbers["prompts"], *numbers["test subjects"]] == [1, 0]
-    assert list(numbers["targets, new / true / either"][:2]) == [2, 1]  # zsRE's unknown old target is none
-
-
-def test_markdown_is_a_rectangle_with_every_flag(released: Path, tmp_path: Path) -> None:
-    record = samples.SEESAW | {
-        "attribute_prompts": ["Kotringo is a citizen of"] * 2,
-        "attribute_aux_ent": ["Kotringo"] * 2,
-    }
-    (released / "seesaw_cf_P27_P101.json").write_text(json.dumps([record]))
-    lines = import_files(released, tmp_path / "out").to_markdown().splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert lines[0].split("|")[2].strip() == "P27_P101"
-    (flag,) = (line for line in lines if "duplicate_prompt" in line)
-    assert [cell.strip() for cell in flag.split("|")[2:4]] == ["1", "0"]
-
-
 def test_importing_again_gives_the_same_bytes_and_never_over_a_folder(released: Path, tmp_path: Path) -> None:
     contents = []
     for out in (tmp_path / "one", tmp_path / "two"):
@@ -100,13 +72,6 @@ def test_importing_again_gives_the_same_bytes_and_never_over_a_folder(released: 
     assert contents[0] == contents[1]
     with pytest.raises(StorageError, match="is not an empty folder"):
         import_files(released, tmp_path / "one")
-
-
-def test_a_damaged_file_leaves_nothing(released: Path, tmp_path: Path) -> None:
-    (released / "seesaw_cf_P27_eff.json").write_text('[{"case_id": 1, ')
-    with pytest.raises(RecordError, match=r"seesaw_cf_P27_eff\.json: not whole JSON"):
-        import_files(released, tmp_path / "out")
-    assert {path.name for path in tmp_path.iterdir()} == {"released"}
 
 
 def test_a_full_disk_leaves_nothing(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,19 +98,6 @@ def test_what_to_import_must_be_clear(released: Path, tmp_path: Path) -> None:
         import_files(tmp_path / "gone.json", tmp_path / "out")
 
 
-@pytest.fixture
-def locked(tmp_path: Path) -> Iterator[Path]:
-    """A folder that this process may not look into; root may look into all, so it goes on as nobody."""
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    folder.chmod(0)
-    user = os.geteuid()
-    os.seteuid(user or 65534)
-    yield folder
-    os.seteuid(user)
-    folder.chmod(0o700)
-
-
 @pytest.mark.parametrize("name", ["a\0b", "", "x" * 5000])
 def test_what_is_no_path_is_refused_as_source_and_as_folder(name: str, released: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="path"):
@@ -153,14 +105,3 @@ def test_what_is_no_path_is_refused_as_source_and_as_folder(name: str, released:
     with pytest.raises(RecordError, match="path"):
         import_files(released, name)
     assert [path.name for path in tmp_path.iterdir()] == ["released"]
-
-
-def test_a_locked_folder_is_named(locked: Path) -> None:
-    with pytest.raises(StorageError, match=r"locked/x\.json.*: no right to look into its folder"):
-        import_files(locked / "x.json", "out")
-
-
-def test_a_loop_of_links_cannot_be_written(released: Path, tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(StorageError, match=r"could not write .*loop"):
-        import_files(released, tmp_path / "loop" / "out")

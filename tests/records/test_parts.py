@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import write_table
-from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, table_to_cases, write_json
-from seesaw_cf.records.card import content_hash
-from seesaw_cf.records.checks import (
-    check_unique,
-    entity,
-    known_relation,
-    past_everywhere,
-)
 from seesaw_cf.records.importing import summarise
-from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
-from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
-from seesaw_cf.records.sample import path
-from seesaw_cf.types import AttributePrompt, Case, Entity
+from seesaw_cf.records.load import load_cases, load_revised_cases, path
+from seesaw_cf.records.relations import TEMPLATES
+from seesaw_cf.types import Case
 from tests.records import samples
 
 TABLES = sorted(file.stem for file in groups.TABLES.glob("*.csv"))
@@ -46,31 +37,6 @@ def test_every_row_of_a_packaged_table_says_where_it_is_from(name: str) -> None:
         assert row["label"].strip() == row["label"]
         if "provenance" in row:
             assert row["provenance"].strip()
-
-
-def test_tables_are_read_only_and_read_once() -> None:
-    rows = groups.table("genders")
-    assert groups.table("genders") is rows
-    with pytest.raises(TypeError):
-        rows["Q1"] = {}  # type: ignore[index]
-    with pytest.raises(TypeError):
-        rows[GENDERS[0]]["label"] = "x"  # type: ignore[index]
-    with pytest.raises(UnknownNameError, match=r"unknown table 'city'\. Did you mean 'cities'"):
-        groups.table("city")
-    with pytest.raises(UnknownNameError, match=r"unknown axis 'races'\. Did you mean 'race'"):
-        groups.members("races")
-
-
-def test_tags_of_the_tables_are_groups_of_the_papers() -> None:
-    for row in groups.table("ethnic_groups").values():
-        assert set(groups.values(row["race"])) <= set(groups.RACES)
-        assert set(groups.values(row["region"])) <= set(groups.REGIONS)
-    for row in groups.table("fields_of_work").values():
-        assert row["area"] in ("science", "social science", "humanities", "arts")
-    for axis, reported in groups.AXES.items():
-        assert groups.members(axis) == reported
-    assert set(groups.AXES["race"]) <= set(groups.RACES)
-    assert set(groups.AXES["region"]) <= set(groups.REGIONS)
 
 
 @given(st.lists(st.sampled_from([*ETHNIC[:60], "Q999999999"]), max_size=6), st.randoms())
@@ -90,11 +56,6 @@ def test_a_recorded_gender_always_has_a_tag(ids: list[str]) -> None:
     assert list(found) == sorted(set(found))
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="|"), min_size=1, max_size=5), max_size=4))
-def test_cells_are_split_as_they_are_joined(parts: list[str]) -> None:
-    assert groups.values("|".join(parts)) == tuple(parts)
-
-
 NAME = st.text(max_size=10)
 
 
@@ -103,47 +64,6 @@ def test_a_filled_template_holds_the_name_as_it_is(template: Any, name: str, liv
     form = template.past if living is False else template.present
     before, after = form.split("{}")
     assert template.fill(name, living=living) == before + name + after
-
-
-def test_templates_have_stable_names_and_the_papers_numbers() -> None:
-    assert len(TEMPLATES) == len({template.id for template in TEMPLATES}) == 23
-    assert FREE.fill("Ann") == "Ann is"
-    assert len(PAIRS) == len(set(PAIRS)) == 8
-    assert all(edited in RELATIONS and watched in RELATIONS and edited != watched for edited, watched in PAIRS)
-
-
-@pytest.mark.parametrize("id", RELATIONS)
-def test_every_use_of_a_relation_has_templates(id: str) -> None:
-    assert relation(id) is relation(RELATIONS[id].name)
-    for use in ("cloze", "property", "open"):
-        found = templates(id, use)
-        assert found
-        assert {template.relation_id for template in found} == {id}
-    with pytest.raises(UnknownNameError, match=r"unknown relation 'citizen'\. Did you mean 'citizenship'"):
-        relation("citizen")
-
-
-def test_entities_need_a_name_and_may_lack_an_identifier() -> None:
-    assert entity({"str": "Japan"}, "here") == entity({"str": "Japan", "id": None}, "here") == Entity(None, "Japan")
-    assert entity({"str": "Japan", "id": "Q17"}, "here") == Entity("Q17", "Japan")
-    for value, where in (
-        ({}, "here is {}"),
-        ({"str": ""}, "here.str is ''"),
-        ({"str": "a", "id": ""}, "here.id is ''"),
-    ):
-        with pytest.raises(RecordError) as raised:
-            entity(value, "here")
-        assert str(raised.value).startswith(where)
-
-
-def test_relations_and_numbers_are_checked_with_their_place() -> None:
-    known_relation("P27", "file")
-    with pytest.raises(UnknownNameError, match=r"^file: unknown relation 'P28'\. Did you mean 'P27'"):
-        known_relation("P28", "file")
-    cases = [parse_record(samples.SEESAW | {"case_id": number}) for number in (3, 1, 3)]
-    assert check_unique(cases[:2], Path("f")) == cases[:2]
-    with pytest.raises(RecordError, match=r"^f: record 2: case_id 3 was used before"):
-        check_unique(cases, Path("f"))
 
 
 @settings(max_examples=40, deadline=None)
@@ -178,11 +98,6 @@ def test_flagging_is_idempotent_and_changes_flags_alone(cases: list[Case]) -> No
         )
 
 
-@given(st.text(max_size=20))
-def test_the_reference_codes_past_is_past_already(value: str) -> None:
-    assert past_everywhere(past_everywhere(value)) == past_everywhere(value)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.lists(samples.CASES, min_size=1, max_size=5), st.randoms())
 def test_a_summary_does_not_depend_on_the_order_of_cases(cases: list[Case], rng: random.Random) -> None:
@@ -195,24 +110,6 @@ def test_a_summary_does_not_depend_on_the_order_of_cases(cases: list[Case], rng:
     new, true, either = one.numbers["targets, new / true / either"]
     assert max(new, true) <= either <= new + true
     assert one.numbers["unique prompts"] == (len({row.text for case in cases for row in case.attribute_prompts}),)
-
-
-def test_people_are_told_apart_by_identifier_then_by_name() -> None:
-    """Two numbers with one name are two people, one number with two names is one; CounterFact's nobody is nobody."""
-    people = [Entity("Q1", "Ann"), Entity("Q2", "Ann"), Entity("Q1", "Anna"), Entity(None, "Bob"), Entity(None, "Bob"),
-              Entity(None, "")]  # fmt: skip
-    rows = tuple(AttributePrompt("x", person) for person in people)
-    case = dataclasses.replace(parse_record(samples.SEESAW), attribute_prompts=rows)
-    assert summarise("s", "h", [case]).numbers["test subjects"] == (3,)
-
-
-def test_a_content_hash_is_of_names_and_bytes_and_their_borders(tmp_path: Path) -> None:
-    for name, content in {"a": b"bc", "b": b"c", "ab": b"c", "empty": b""}.items():
-        (tmp_path / name).write_bytes(content)
-    files = [tmp_path / name for name in ("a", "b", "ab", "empty")]
-    assert content_hash(files) == content_hash(reversed(files))
-    hashes = Counter(map(content_hash, ([], *([file] for file in files), files)))
-    assert set(hashes.values()) == {1}
 
 
 def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
@@ -234,16 +131,6 @@ def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
     assert load_revised_cases(str(file), "whatever") == ([case], "")
 
 
-def test_the_configs_of_the_sample_that_hold_cases() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown config 'cross_subjects'\. Did you mean 'cross_subject'"):
-        load_cases("sample", "cross_subjects")
-    with pytest.raises(UnknownNameError, match=r"unknown config 'demographics'"):
-        load_cases("sample", "demographics")
-    for name in CASE_CONFIGS:
-        cases = load_cases("sample", name)
-        assert len({case.case_id for case in cases}) == len(cases) >= 48
-
-
 def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
     table = pq.read_table(path() / "data" / "coupled_counterfact")
     rows, cases = table.to_pylist(), load_cases("sample", "coupled_counterfact")
@@ -252,7 +139,7 @@ def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
     assert [list(case.paraphrase_prompts) for case in cases] == [row["paraphrase_prompts"] for row in rows]
     assert {case.extra["kind"] for case in cases} <= {"counterfactual", "factual"}
     assert not any(case.attribute_prompts or case.candidates for case in cases)
-    with pytest.raises(RecordError, match=r"columns \['paraphrase_prompts'\] are missing"):
+    with pytest.raises(RecordError, match="paraphrase_prompts"):
         table_to_cases(table.drop_columns("paraphrase_prompts"))
 
 
@@ -279,8 +166,3 @@ def test_every_split_of_the_hub_is_read_and_checked(
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: load(str(tmp_path), "default", **cached))
     with pytest.raises(RecordError, match=message):
         load_cases("org/cases", "default")
-
-
-def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
-    with pytest.raises(StorageError, match=r"neither 'sample', a file or folder here, nor a data set"):
-        load_cases("no/such", "x")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.records import FileSummary, cases_to_table, import_files, read_cases, table_to_cases, write_json
+from seesaw_cf.records import cases_to_table, import_files, read_cases, table_to_cases, write_json
+from seesaw_cf.records.importing import FileSummary
 from seesaw_cf.types import Case
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import yaml
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.builder_scripts.card import benchmark
 from seesaw_cf.errors import RecordError, RunFolderError, UnknownNameError
-from seesaw_cf.records import sample
+from seesaw_cf.records import load as sample
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.report import report
 from seesaw_cf.sharing import ShareOptions, edit_evidence, prepare_repo, save_delta
