@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, zip_longest
+from typing import Any
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case, Entity
@@ -260,7 +261,7 @@ def counterfactual(facts: Facts, case: Case) -> Case | str:
     if any(len(ids) != 1 for ids in linked):
         some = "several values" if any(len(ids) > 1 for ids in linked) else "no value"
         return f"zsRE: answer is the name of {some} of {relation_id}"
-    targets = {"target_new": Entity(linked[0].pop(), new), "target_true": Entity(linked[1].pop(), true)}
+    targets: Any = {"target_new": Entity(linked[0].pop(), new), "target_true": Entity(linked[1].pop(), true)}
     return replace(case, request=replace(request, relation_id=relation_id, **targets))
 
 

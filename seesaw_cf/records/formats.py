@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, UnknownNameError
@@ -39,7 +39,7 @@ def _parse_rewrite(record: Record, case_id: int, where: str) -> Case:
     if new.id is not None and new.id == true.id:
         raise RecordError(f"{where}: both targets are {new.id} ({new.label!r}), so nothing is edited. Drop the record.")
     prompt, subject, relation_id = (text(rewrite[key], f"{where}.{key}") for key in keys[:3])
-    lists = {key: texts(record.get(key, []), f"{record_where}: {key}") for key in _LISTS}
+    lists: Any = {key: texts(record.get(key, []), f"{record_where}: {key}") for key in _LISTS}
     return Case(case_id, EditRequest(prompt, subject, relation_id, new, true), **lists)
 
 
