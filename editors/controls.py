@@ -197,16 +197,9 @@ class RandomControl(ControlEditor):
     def like(self, delta: WeightDelta, requests: Requests = ()) -> WeightDelta:
         """Draw a random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
 
-        Of a delta without requests each update keeps its own rank; one that is held whole gets noise in every entry.
-
-        The direction is drawn from (seed, requests, parameter), so it does not depend on the order of edits in a run.
-
-        Args:
-            delta: A weight edit.
-            requests: What it edited; part of the seed. Empty for a model edited elsewhere.
-
-        Returns:
-            Low-rank updates; vectors (biases) get a random vector of the same norm.
+        Without requests (a model edited elsewhere) each update keeps its own rank; one that is held whole, or a vector,
+        gets noise in every entry. The direction is drawn from (seed, requests, parameter), so it does not depend on the
+        order of edits in a run.
 
         Raises:
             EditError: The delta changes no weights.
@@ -297,13 +290,7 @@ def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -
 
 
 def noise_like(model: Model, norms: Mapping[str, float], seed: int) -> WeightDelta:
-    """Draw noise for some parameters of a model.
-
-    Args:
-        model: Has the parameters.
-        norms: Parameter -> Frobenius norm of its noise.
-        seed: Of the draw, along with the parameter's name.
-    """
+    """Draw noise for some parameters of a model, given its Frobenius norm for each, by (seed, parameter)."""
     updates: dict[str, LowRank | Tensor] = {}
     for name, norm in norms.items():
         generator = torch.Generator().manual_seed(seed_of(seed, name, bits=63))

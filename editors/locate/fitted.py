@@ -18,7 +18,6 @@ from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.moments import (
     MomentOptions,
     SecondMoment,
-    all_finite,
     load_moments,
     model_facts,
     moment_facts,
@@ -30,7 +29,7 @@ from seesaw_cf.editors.locate.positions import sample_templates
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers, Model, Tokenizer
-from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
+from seesaw_cf.models.tensors import all_finite, float64_device, free_memory, in_float64
 from seesaw_cf.models.trial import warn_without_bos
 
 _LOG = logging.getLogger(__name__)
@@ -51,28 +50,11 @@ class Factor:
     ridge: float
 
     def inverse_times(self, columns: Tensor) -> Tensor:
-        """Return C^-1 times `columns`.
-
-        Args:
-            columns: (d_ff, n).
-
-        Returns:
-            (d_ff, n), float64, on the factor's device.
-
-        Raises:
-            EditError: The columns have another length.
-        """
+        """Return C^-1 times columns (d_ff, n), in float64, on the factor's device."""
         return torch.cholesky_solve(in_float64(columns).to(self.lower.device), self.lower)
 
     def inverse_times_each(self, groups: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """Return each matrix, in float64, and C^-1 times it; the factor is read once for all.
-
-        Args:
-            groups: (d_ff, n) each.
-
-        Raises:
-            EditError: Columns of another length.
-        """
+        """Return each matrix (d_ff, n), in float64, and C^-1 times it; the factor is read once for all."""
         every = in_float64(torch.cat(list(groups), 1)).to(self.lower.device)
         sizes = [columns.shape[1] for columns in groups]
         return list(zip(every.split(sizes, 1), self.inverse_times(every).split(sizes, 1), strict=True))
@@ -89,9 +71,6 @@ class Factor:
 
         Returns:
             (d_ff, n) of each, float64.
-
-        Raises:
-            EditError: The keys have another length.
         """
         return [_woodbury(keys, solved / weight) for keys, solved in self.inverse_times_each(groups)]
 

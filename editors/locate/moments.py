@@ -1,8 +1,7 @@
 """Uncentred second moments C = E[k k^T] of the input of the MLP output projection, for all layers in one pass.
 
-Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop at
-the last key needed. Each layer's moment is kept in one file, found again by (model, texts, dtype, length, libraries). A
-pass that is killed goes on from its last checkpoint.
+Texts are taken in random order, chunk by chunk, in batches of like length that stop at the last key needed. A layer's
+moment is one file, found again by (model, texts, dtype, length, libraries). A killed pass goes on from its checkpoint.
 
 Source: ROME section 3.1 (C = K K^T), MEMIT section 4.2; each text alone, from position 0, special tokens counted.
 """
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import random
 import re
@@ -37,7 +35,7 @@ from seesaw_cf.models.editor import Model, Tokenizer
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.names import known_name
-from seesaw_cf.models.tensors import batches, float64_device, pad, wide_product
+from seesaw_cf.models.tensors import all_finite, batches, float64_device, pad, wide_product
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import shared_limit
 
@@ -51,8 +49,7 @@ class SecondMoment:
 
     Attributes:
         matrix: (d_ff, d_ff), mean of k k^T over tokens, on the CPU; float32 (float64 for float64 models).
-        n_tokens: Tokens counted.
-        n_texts: Texts they came from.
+        n_tokens, n_texts: What it was counted over.
         file: Where it is kept.
     """
 
@@ -93,18 +90,14 @@ def second_moments(
     options: MomentOptions | None = None,
     cache: Path | None = None,
 ) -> dict[int, SecondMoment]:
-    """Return second moments of several layers, from the cache or from one pass over the texts.
+    """Return layer -> second moment of several layers, from the cache or from one pass over the texts.
 
     Args:
-        parts: The model.
-        tokenizer: Its tokenizer; texts are encoded with special tokens, as the published programs do.
+        parts, tokenizer: The model; texts are encoded with special tokens, as the published programs do.
         layers: The layers wanted.
         texts: The corpus; `options.sample_size` of them are drawn when there are more.
         options: Which of them, and how; the defaults when None.
         cache: Folder for results and checkpoints; None = `cache_folder()`.
-
-    Returns:
-        Layer -> moment.
 
     Raises:
         EditError: No usable text, or activations that are not finite.
@@ -142,10 +135,7 @@ def _origin(parts: ModelParts, texts: Sequence[str]) -> JsonObject:
 
 
 def moments_folder(name: str) -> Path:
-    """Return the folder that a user means.
-
-    Args:
-        name: A folder, or ORG/NAME or ORG/NAME@REVISION of a data set on the Hub, which is downloaded once.
+    """Return the folder that a user means: itself, or ORG/NAME[@REVISION] of a data set on the Hub, downloaded once.
 
     Raises:
         StorageError: It cannot be had.
@@ -157,11 +147,7 @@ def moments_folder(name: str) -> Path:
 
 
 def moment_files(folder: Path) -> dict[int, Path]:
-    """Return layer -> file of a folder, lowest layer first.
-
-    Raises:
-        StorageError: There is none.
-    """
+    """Return layer -> file of a folder, lowest layer first; StorageError where there is none."""
     names = (re.fullmatch(r"layer-(\d{1,4})\.safetensors", file.name) for file in folder.iterdir())
     if files := {int(match[1]): folder / match[0] for match in names if match}:
         return dict(sorted(files.items()))
@@ -169,11 +155,7 @@ def moment_files(folder: Path) -> dict[int, Path]:
 
 
 def moment_facts(folder: Path, expected: JsonObject) -> JsonObject:
-    """Return what manifests and deltas record of the second moments in a folder.
-
-    Args:
-        folder: See `moments_folder`.
-        expected: See `model_facts`.
+    """Return what manifests and deltas record of the second moments in a folder; see `load_moments`.
 
     Raises:
         StorageError: There are none, or they are of another model.
@@ -187,13 +169,7 @@ def moment_facts(folder: Path, expected: JsonObject) -> JsonObject:
 def load_moments(
     folder: Path, parts: ModelParts, layers: Sequence[int], expected: JsonObject
 ) -> dict[int, SecondMoment]:
-    """Read the second moments of some layers.
-
-    Args:
-        folder: See `moments_folder`.
-        parts: The model.
-        layers: The layers wanted.
-        expected: What the files must be made with, at least `model_facts`.
+    """Read the second moments of some layers of a folder; `expected` is what they must be made with, see `model_facts`.
 
     Raises:
         StorageError: Of another model, of other layers, or damaged.
@@ -231,12 +207,6 @@ def model_facts(model: Model, tokenizer: Tokenizer) -> JsonObject:
     return {"dtype": str(model.dtype), "model": fingerprint(model), "tokenizer": tokenizer_hash(tokenizer)}
 
 
-def all_finite(matrix: Tensor) -> bool:
-    """Return whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
-    least, most = matrix.aminmax()
-    return math.isfinite(float(least)) and math.isfinite(float(most))
-
-
 def _hash(texts: Sequence[str]) -> str:
     """Return a SHA-256 (hex) over texts in their order."""
     digest = hashlib.sha256()
@@ -249,10 +219,8 @@ def _sample(tokenizer: Tokenizer, texts: Sequence[str], length: int | None, how:
     """Draw the texts to use, in the order in which they are used; the first that together have `how.tokens` tokens."""
     candidates = [] if isinstance(texts, str) else [text for text in texts if text.strip()]
     if not candidates:
-        raise EditError(
-            f"second moments need a sequence of texts, got {'one string' if isinstance(texts, str) else len(texts)} "
-            "without one that has visible characters. Pass corpus=[text, ...]."
-        )
+        got = "one string" if isinstance(texts, str) else len(texts)
+        raise EditError(f"second moments: got {got} without one visible character, expected corpus=[text, ...].")
     sample = random.Random(how.seed).sample(candidates, min(how.sample_size, len(candidates)))
     left = how.tokens or 0
     for number, text in enumerate(sample if left else (), 1):
@@ -306,10 +274,7 @@ class _Pass:
         return [list(ids)[: self.length] for ids in encoded if len(ids)]
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> dict[int, Tensor]:
-        """Return layer -> keys of every token, (tokens, d_ff).
-
-        The model gets no mask: padding is on the right, where no token of a causal model looks.
-        """
+        """Return layer -> keys of every token, (tokens, d_ff). No mask: a causal model never looks at the right."""
         ids, mask = pad(rows, self.parts.model.device)
         seen: dict[str, Tensor] = {}
         modules = {str(layer): self.parts.mlp_out(layer) for layer in self.layers}

@@ -287,11 +287,8 @@ def average_keys(keys: Tensor, edits: Sequence[PreparedEdit], bare_weight: float
 
     Args:
         keys: (rows, d_ff or d), the rows of all edits one after another.
-        edits: The edits, for the number of their rows.
+        edits: n edits, for the number of their rows.
         bare_weight: Weight of the first row, the bare prompt; other rows share the rest evenly; None = plain mean.
-
-    Returns:
-        (edits, d_ff or d).
     """
     means = []
     for part in keys.split([len(edit.rows) for edit in edits]):

@@ -53,16 +53,12 @@ def atomic_path(path: str | os.PathLike[str], *, flush: bool = True) -> Iterator
         path: The final file. Its folder is made when missing.
         flush: Wait until it is on the disk; False for what is read at once and need not survive a power cut.
 
-    Yields:
-        The temporary path to write to.
-
     Raises:
         StorageError: The disk is full, the folder cannot be written or the path is a folder or a device; what has the
             final name is untouched.
         RecordError: It is not a path.
     """
-    final = check_path(path)
-    with _renamed(final, check_target, Path.touch) as temporary:
+    with _renamed(check_path(path), check_target, Path.touch) as temporary:
         yield temporary
         if flush:
             _flush([temporary])
@@ -75,14 +71,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     Args:
         path: The final folder. It may exist only when it is empty; its parent is made when missing.
 
-    Yields:
-        The temporary folder to write into.
-
     Raises:
         StorageError: The folder holds something already, or cannot be written; the final name is untouched.
     """
-    final = check_path(path)
-    with _renamed(final, _check_empty, Path.mkdir) as temporary:
+    with _renamed(check_path(path), _check_empty, Path.mkdir) as temporary:
         yield temporary
         _flush(file for file in temporary.rglob("*") if file.is_file())
 
@@ -209,11 +201,7 @@ def dump_json(path: str | os.PathLike[str], value: object, **options: Any) -> No
 
 
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse to write onto what a command reads, or two things onto one name.
-
-    Args:
-        outputs: Files or folders that are about to be written.
-        inputs: Files or folders that are read.
+    """Refuse to write `outputs` onto what a command reads, `inputs`, or two things onto one name.
 
     Raises:
         StorageError: An output is an input (by any name: link, other spelling), or the same as another output.
@@ -263,10 +251,6 @@ def _same(path: Path, other: Path) -> bool:
 def create_text(path: str | os.PathLike[str], text: str) -> bool:
     """Write a file that does not exist yet, whole or not at all; of several processes exactly one does.
 
-    Args:
-        path: The file. Its folder is made when missing.
-        text: Its content, written as UTF-8.
-
     Returns:
         False when the file was there already; it is whole and left as it is.
 
@@ -305,10 +289,6 @@ def neutral(text: str) -> str:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """Return a table as CSV with `neutral` text cells, line ends as on Unix.
-
-    Args:
-        frame: The table; its index is left out.
-    """
+    """Return a table as CSV without its index, with `neutral` text cells and line ends as on Unix."""
     safe = frame.map(lambda cell: neutral(cell) if isinstance(cell, str) else cell)
     return str(safe.rename(columns=neutral).to_csv(index=False, lineterminator="\n"))

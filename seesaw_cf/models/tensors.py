@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -194,3 +195,9 @@ def _limits() -> Iterator[tuple[int, int]]:
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="ascii") if file.is_file() else ""
+
+
+def all_finite(matrix: Tensor) -> bool:
+    """Return whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
+    least, most = matrix.aminmax()
+    return math.isfinite(float(least)) and math.isfinite(float(most))

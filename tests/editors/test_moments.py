@@ -149,13 +149,6 @@ def test_a_killed_pass_goes_on_from_its_checkpoint(after: int, tmp_path: Path) -
     assert not list((tmp_path / "killed").rglob("partial*"))
 
 
-def test_killed_in_its_first_chunk_a_pass_starts_again(tmp_path: Path) -> None:
-    whole = compute("llama", tmp_path / "whole", batch_tokens=64)
-    dying(2, tmp_path, batch_tokens=64)
-    assert not [*tmp_path.glob("second_moments/*/*.safetensors")]
-    assert torch.equal(compute("llama", tmp_path, batch_tokens=64)[2].matrix, whole[2].matrix)
-
-
 def test_killed_between_two_layers_the_sums_of_the_others_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,18 +221,8 @@ def test_a_matrix_of_another_size_is_an_error(tmp_path: Path) -> None:
         load_moments(tmp_path, model_parts(tiny_model("llama")), [1], {})
 
 
-def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
-    dying(4, tmp_path, batch_tokens=64, chunk=10)
-    file = next(tmp_path.rglob("partial*"))
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(StorageError, match=r"partial-.*has SHA-256 .*Delete the file and run again"):
-        compute("llama", tmp_path, batch_tokens=64, chunk=10)
-
-
 def test_texts_must_be_texts(tmp_path: Path) -> None:
-    with pytest.raises(EditError, match="got 2 without one that has visible characters"):
+    with pytest.raises(EditError, match="got 2 without one visible"):
         compute("llama", tmp_path, texts=["", " "])
     with pytest.raises(EditError, match="got one string without"):
         compute("llama", tmp_path, texts="Marie Curie")

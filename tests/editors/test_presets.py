@@ -16,17 +16,15 @@ from seesaw_cf.run.make_editors import make_editor
 from tests.fakes import tiny_model
 from tests.tokenizer_styles import byte_level
 
-
-def _sizes(blocks: int, width: int, mlp: int, vocabulary: int) -> dict[str, Any]:
-    return {
-        "num_hidden_layers": blocks,
-        "hidden_size": width,
-        "intermediate_size": mlp,
-        "vocab_size": vocabulary,
-    }
+_SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size")
 
 
-LLAMA: dict[str, Any] = {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000}
+def _sizes(*numbers: int) -> dict[str, Any]:
+    """Blocks, width, width of the MLP, vocabulary."""
+    return dict(zip(_SIZES, numbers, strict=True))
+
+
+LLAMA = _sizes(32, 4096, 11008, 32000)
 LLAMA_3 = {**LLAMA, "intermediate_size": 14336, "vocab_size": 128256}
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2-xl": ("gpt2", {"n_layer": 48, "n_embd": 1600}),
@@ -38,25 +36,14 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 STRANGERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Yi-6B": ("llama", {**LLAMA, "vocab_size": 64000}),
-    "Llama-2-13B": ("llama", {**LLAMA, "num_hidden_layers": 40, "hidden_size": 5120, "intermediate_size": 13824}),
     "Mistral-7B as a Llama": ("llama", {**LLAMA, "intermediate_size": 14336}),
     "GPT-2": ("gpt2", {}),
     "Llama-3.2-1B": ("llama", LLAMA_3 | {"num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192}),
-    "Llama-3.2-3B": ("llama", LLAMA_3 | {"num_hidden_layers": 28, "hidden_size": 3072, "intermediate_size": 8192}),
-    "Llama-3-70B": ("llama", LLAMA_3 | {"num_hidden_layers": 80, "hidden_size": 8192, "intermediate_size": 28672}),
     "Qwen2.5-0.5B": ("qwen2", _sizes(24, 896, 4864, 151936)),
-    "Qwen2.5-7B": ("qwen2", _sizes(28, 3584, 18944, 152064)),
-    "Qwen3-0.6B": ("qwen3", _sizes(28, 1024, 3072, 151936)),
-    "Qwen3-8B": ("qwen3", _sizes(36, 4096, 12288, 151936)),
     "Gemma-2-2B": ("gemma2", _sizes(26, 2304, 9216, 256000)),
-    "Gemma-2-9B": ("gemma2", _sizes(42, 3584, 14336, 256000)),
     "Gemma-3-270M": ("gemma3_text", _sizes(18, 640, 2048, 262144)),
-    "Gemma-3-1B": ("gemma3_text", _sizes(26, 1152, 6912, 262144)),
     "Gemma-3-4B": ("gemma3", {"text_config": _sizes(34, 2560, 10240, 262208)}),
-    "OLMo-2-1B": ("olmo2", _sizes(16, 2048, 8192, 100352)),
     "OLMo-2-7B": ("olmo2", _sizes(32, 4096, 11008, 100352)),
-    "OLMo-2-13B": ("olmo2", _sizes(40, 5120, 13824, 100352)),
-    "Qwen2-7B": ("qwen2", {**LLAMA, "num_hidden_layers": 28, "hidden_size": 3584, "intermediate_size": 18944}),
 }
 
 
@@ -76,12 +63,6 @@ def test_models_get_what_was_published_for_them(name: str, caplog: pytest.LogCap
         assert warned == ((editor, name) not in PRESETS)
 
 
-def test_llama_3_with_its_sizes_is_known_whatever_it_was_tuned_for() -> None:
-    """Llama 3, 3.1 and their chat models have one shape; a vocabulary with tokens of one's own has another."""
-    assert preset("memit", shaped("llama", LLAMA_3))["layers"] == (4, 5, 6, 7, 8)
-    assert MODELS.get(("llama", 32, 4096, 14336, 128257)) is None
-
-
 def test_the_weight_of_second_moments_goes_with_the_length_of_keys() -> None:
     """k^T C^-1 k is the length of k on average: a rule with Llama-2-7B's weight writes next to nothing elsewhere."""
     for name, length in {"Gemma-3-270M": 2048, "OLMo-2-7B": 11008}.items():
@@ -96,6 +77,7 @@ def test_llama_3_is_not_llama_2() -> None:
     two, three = (preset("memit", shaped("llama", settings), quiet=True) for settings in (LLAMA, LLAMA_3))
     assert (two.get("learning_rate", 0.5), two["clamp"]) == (0.5, 4.0)
     assert (three["learning_rate"], three["clamp"]) == (0.1, 0.75)
+    assert MODELS.get(("llama", 32, 4096, 14336, 128257)) is None, "a vocabulary with tokens of one's own"
 
 
 @pytest.mark.parametrize("name", STRANGERS)
@@ -105,8 +87,7 @@ def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: p
     assert found["layers"]
     layers = list(found["layers"])
     like = DEFAULTS[editor]["like"]
-    assert f"Layers {layers} are those at the depth of {like}'s and untested here" in caplog.text
-    assert "untested here. Give others with --editor-config" in caplog.text
+    assert f"Layers {layers} are those at the depth of {like}'s and untested here. Give others" in caplog.text
 
 
 @pytest.mark.parametrize("editor", DEFAULTS)

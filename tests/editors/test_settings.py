@@ -48,13 +48,11 @@ def _fields(value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": 3}, "MEMITConfig: layers is 3, expected a list, each item a whole number"),
-        ({"steps": "ten"}, "MEMITConfig: steps is 'ten', expected a whole number"),
-        ({"steps": True}, "steps is True, expected a whole number"),
-        ({"clamp": "wide"}, "clamp is 'wide', expected a finite number"),
-        ({"allow_identity": 1}, "allow_identity is 1, expected True or False"),
-        ({"architecture": {"block": "x"}}, "cannot be used .*unexpected keyword argument 'block'"),
-        ({"steps": 0}, "steps is 0, expected a whole number of at least 1"),
+        ({"layers": 3}, "MEMITConfig: layers is 3, expected a list"),
+        *(({"steps": value}, f"steps is {value!r}, expected") for value in ("ten", True, 0)),
+        ({"clamp": "wide"}, "clamp is 'wide'"),
+        ({"allow_identity": 1}, "allow_identity is 1"),
+        ({"architecture": {"block": "x"}}, "unexpected keyword argument 'block'"),
     ],
 )
 def test_values_of_another_kind_are_errors(settings: dict[str, Any], message: str) -> None:
@@ -75,9 +73,8 @@ def test_numbers_that_would_overflow_are_errors(config: Any, setting: str, value
 def test_unknown_settings_are_errors_also_inside_others() -> None:
     with pytest.raises(UnknownNameError, match=r"setting of MENDTraining 'step'. Did you mean 'steps'"):
         with_settings(MENDConfig(layers=(1,)), {"training": {"step": 3}})
-    control = make_editor(
-        "random", tiny_model("llama"), {"editor": "memit", "settings": {"laiers": [1]}}, ["some text"]
-    )
+    wrong = {"editor": "memit", "settings": {"laiers": [1]}}
+    control = make_editor("random", tiny_model("llama"), wrong, ["some text"])
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'laiers'. Did you mean 'layers'"):
         control.fit(tiny_model("llama"), tiny_tokenizer())
 

@@ -11,7 +11,6 @@ import torch
 from peft import LoraConfig
 
 from seesaw_cf.errors import EditError, UnsupportedModelError
-from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.identity import fingerprint
 from tests.contract.test_editor_contract import QUICK, make
 from tests.fakes import REQUESTS, request, tiny_model, tiny_tokenizer
@@ -46,42 +45,20 @@ def test_compiled_models_are_refused() -> None:
     in_place.compile()
     for name in EDITORS:
         for model in (compiled, in_place):
-            refuses(name, model, r"went through torch\.compile.*Pass the model from before compiling")
+            refuses(name, model, r"went through torch\.compile")
 
 
-def _flagged() -> Any:
-    model: Any = tiny_model("llama")
-    model.is_quantized = True
-    return model
-
-
-def _offloaded() -> Any:
-    model: Any = tiny_model("llama")
-    return model.to("meta")
-
-
-def _one_integer_matrix() -> Any:
-    model: Any = tiny_model("llama")
+def _one_integer_matrix(model: Any) -> None:
     projection = model.model.layers[2].mlp.down_proj
     projection.weight = torch.nn.Parameter(projection.weight.detach().to(torch.int8), requires_grad=False)
-    return model
 
 
-def _with_adapter() -> Any:
-    model: Any = tiny_model("llama")
-    model.add_adapter(LoraConfig(target_modules=["down_proj"], r=2))
-    return model
-
-
-WRONG: dict[str, tuple[Callable[[], Any], str]] = {
-    "quantised": (_flagged, "is quantised.*without quantization_config"),
-    "offloaded": (_offloaded, "not in memory.*offloads nothing"),
-    "int8": (
-        _one_integer_matrix,
-        r"model\.layers\.2\.mlp\.down_proj\.weight.* is torch\.int8 .*Load the model without",
-    ),
+WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "quantised": (lambda model: setattr(model, "is_quantized", True), "is quantised.*without quantization_config"),
+    "offloaded": (lambda model: model.to("meta"), "not in memory.*offloads nothing"),
+    "int8": (_one_integer_matrix, r"layers\.2\.mlp\.down_proj\.weight.* is torch\.int8 .*Load the model without"),
     "adapter": (
-        _with_adapter,
+        lambda model: model.add_adapter(LoraConfig(target_modules=["down_proj"], r=2)),
         r"mlp\.down_proj\.weight.*expected a float parameter of a plain layer.*merge_and_unload",
     ),
 }
@@ -90,22 +67,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", EDITORS)
 @pytest.mark.parametrize("case", WRONG)
 def test_models_that_cannot_be_edited_are_refused(case: str, name: str) -> None:
-    made, message = WRONG[case]
-    refuses(name, made(), message)
-
-
-@torch_says_deprecated
-@pytest.mark.parametrize("part", ["mlp", "attention", "head"])
-def test_models_quantised_by_torch_are_refused_wherever_it_was(part: str) -> None:
-    plain: Any = tiny_model("llama")
-    block = plain.model.layers[2]
-    chosen = {"mlp": block.mlp.down_proj, "attention": block.self_attn.q_proj, "head": plain.lm_head}[part]
-    name = next(name for name, module in plain.named_modules() if module is chosen)
-    model = torch.ao.quantization.quantize_dynamic(plain, {name}, dtype=torch.qint8)
-    with pytest.raises(
-        UnsupportedModelError, match=rf"{name}\.weight .*Load the model without.*torch\.ao\.quantization"
-    ):
-        model_parts(model)
+    change, message = WRONG[case]
+    model: Any = tiny_model("llama")
+    change(model)
+    refuses(name, model, message)
 
 
 @torch_says_deprecated
@@ -142,12 +107,3 @@ def test_an_edit_that_changes_nothing_says_so(name: str, caplog: pytest.LogCaptu
     content["allow_identity"] = True
     assert make(name, model, TOKENIZER, **content).edit(model, TOKENIZER, known).is_zero()
     assert "changes nothing" not in caplog.text
-
-
-def test_contradictions_are_seen_through_spaces_at_the_end() -> None:
-    model = tiny_model("llama")
-    asked = [request(relation=""), request("{} was born in ", relation="", new="Paris")]
-    with pytest.raises(EditError, match=r"contradict each other.*'London'.*'Paris'"):
-        fitted("ft").edit(model, TOKENIZER, asked)
-    with pytest.raises(EditError, match=r"nothing to edit\. Use the 'identity' control"):
-        fitted("ft").edit(model, TOKENIZER, [request(new="Kraków")])
