@@ -125,7 +125,7 @@ def import_answers(results: Path, /, *, key: Path, out: OutputFolder, rater: str
         rater: Who filled the sheet, or a word before numbers.
         overwrite: Replace files that are there.
     """
-    from seesaw_cf.texts.people import write_people
+    from seesaw_cf.texts.answers import write_people
 
     say(write_people(results, key, out, rater, overwrite=overwrite))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +56,19 @@ def load_encoder(kind: Any, encoder: str, device: str = "cpu", **options: Any) -
     Raises:
         UnknownNameError: It cannot be loaded.
     """
-    try:
+    with loading("encoder", encoder, "a folder with a transformers encoder and its tokenizer, or an id on the Hub"):
         tokenizer = AutoTokenizer.from_pretrained(encoder)
         return kind.from_pretrained(encoder, dtype=torch.float32, **options).to(device), tokenizer
+
+
+@contextmanager
+def loading(kind: str, name: str, expected: str) -> Iterator[None]:
+    """Say which model could not be loaded from the Hub or a folder, and what was expected."""
+    try:
+        yield
     except (OSError, ValueError) as error:
-        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UnknownNameError(
-            f"encoder {encoder!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder with a "
-            "transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what is in the "
-            "cache."
-        ) from error
+        why = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
+        raise UnknownNameError(f"{kind} {name!r} could not be loaded ({why}). Expected {expected}.") from error
 
 
 def longest_input(model: PreTrainedModel) -> int:

@@ -113,6 +113,11 @@ class WriteJob:
         return Generation(base.name, self.samples or base.samples, sampling)
 
 
+def _protocol(job: RateJob | ExportJob) -> str:
+    """Return how pairs of texts are shown."""
+    return "published" if job.published else "blind"
+
+
 @dataclass(frozen=True)
 class RateJob:
     """What `seesaw-cf texts rate` does; the fields are its options.
@@ -152,13 +157,10 @@ class RateJob:
     device: str = "auto"
     seed: Seed = 0
 
+    protocol = property(_protocol)
+
     def __post_init__(self) -> None:
         field_types(self)
-
-    @property
-    def protocol(self) -> str:
-        """How pairs of texts are shown."""
-        return "published" if self.published else "blind"
 
 
 @dataclass(frozen=True)
@@ -211,10 +213,7 @@ class ExportJob:
     wording: Path | None = None
     seed: Seed = 0
 
+    protocol = property(_protocol)
+
     def __post_init__(self) -> None:
         field_types(self)
-
-    @property
-    def protocol(self) -> str:
-        """How pairs of texts are shown."""
-        return "published" if self.published else "blind"

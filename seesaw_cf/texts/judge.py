@@ -6,7 +6,7 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ _OTHER = frozenset(
 )
 _SHARE = 0.08
 LEFT_OUT = "left out: the instrument learned from this passage"
+_TOKENS = ("prompt_tokens", "new_tokens")
 _RETRY_TEMPERATURE = 0.7  # lowest one of a question that is asked again: at 0 a local model repeats itself
 _REFUSAL = re.compile(r"\b(?:i(?:['’]m| am) sorry|i (?:can(?:no|['’])t|am (?:un|not )able)|as an ai)\b", re.IGNORECASE)
 
@@ -117,10 +118,7 @@ class Instrument:
     def row(self, question: TextQuestion, rater: str, answer: Answer) -> TableRow:
         """Return the row of an answer; columns that the schema does not have are left out of the table."""
         unread = answer.status != "ok" and (answer.reply or answer.status == "empty reply")
-        tokens = {
-            name: [call[name] for call in answer.calls if call[name] is not None]
-            for name in ("prompt_tokens", "new_tokens")
-        }
+        tokens = {name: [call[name] for call in answer.calls if call[name] is not None] for name in _TOKENS}
         return question.row | dict(self.blank) | answer.columns | {
             "rater": rater,
             "annotator": rater,
@@ -220,33 +218,30 @@ class Judge(Rater):
             ServiceError: The server refuses the key or does not know the model.
         """
         prompts = [self.prompt(instrument, question) for question in questions]
-        sampling = Sampling(instrument.max_new_tokens, self.temperature, top_k=0, top_p=1.0)
         answers = [Answer() for _ in questions]
         left = list(range(len(questions)))
         for attempt in range(self.tries):
-            if attempt:
-                sampling = replace(sampling, temperature=max(self.temperature, _RETRY_TEMPERATURE))
+            heat = max(self.temperature, _RETRY_TEMPERATURE) if attempt else self.temperature
+            sampling = Sampling(instrument.max_new_tokens, heat, top_k=0, top_p=1.0)
             asks = [Ask(prompts[n], instrument.seed(self.seed, questions[n], attempt)) for n in left]
             replies = self.generator.generate(asks, sampling) if asks else []
             for n, ask, reply in zip(left, asks, replies, strict=True):
                 columns, status = _read(instrument, questions[n], reply)
-                call = _call_row(ask, reply, status, sampling.temperature)
+                call = _call_row(ask, reply, status, heat)
                 answers[n] = Answer(columns, status, reply.text, (*answers[n].calls, call))
             left = [n for n in left if answers[n].status != "ok"]
         return answers
 
     def prompt(self, instrument: Instrument, question: TextQuestion) -> str | tuple[Message, ...]:
         """Return a conversation: the task before the first question, answered examples, the question."""
-        examples: list[tuple[TextQuestion, str]] = []
-        if self.shots:
-            pool = self.examples.get(instrument.name, ())
-            left = [example for example in pool if question.may_show(example[0])]
-            if len(left) < self.shots:
-                raise RecordError(
-                    f"judge {self.name}: {len(left)} of {len(pool)} answered examples share neither edit nor passage "
-                    f"with {'|'.join(map(str, question.key))[:80]}, {self.shots} are needed. Give more, or fewer shots."
-                )
-            examples = random.Random(instrument.seed(self.seed, question, -1)).sample(left, self.shots)
+        pool = self.examples.get(instrument.name, ())
+        left = [example for example in pool if question.may_show(example[0])]
+        if len(left) < self.shots:
+            raise RecordError(
+                f"judge {self.name}: {len(left)} of {len(pool)} answered examples share neither edit nor passage with "
+                f"{'|'.join(map(str, question.key))[:80]}, {self.shots} are needed. Give more, or fewer shots."
+            )
+        examples = random.Random(instrument.seed(self.seed, question, -1)).sample(left, self.shots)
         if not question.task:
             return question.text
         turns = [turn for example, reply in examples for turn in (example.text, reply)] + [question.text]
@@ -280,12 +275,6 @@ def foreign(text: str) -> str:
 def _call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> dict[str, Any]:
     """Return a request and its reply; the turns of a conversation as one text, each after its role."""
     turns = [ask.prompt] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
-    return {
-        "prompt": "\n\n".join(turns),
-        "temperature": temperature,
-        "seed": ask.seed,
-        "reply": reply.text,
-        "status": status,
-        "prompt_tokens": reply.prompt_tokens,
-        "new_tokens": reply.new_tokens,
-    }
+    tokens = {name: getattr(reply, name) for name in _TOKENS}
+    asked = {"prompt": "\n\n".join(turns), "temperature": temperature, "seed": ask.seed}
+    return asked | {"reply": reply.text, "status": status} | tokens

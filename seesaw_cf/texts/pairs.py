@@ -75,16 +75,13 @@ class PassagePair:
         return (self.pre, self.post) if first == "pre" else (self.post, self.pre)
 
 
-def passage_pairs(
-    passages: pa.Table, kinds: Sequence[str] = ("free", "guided")
-) -> tuple[list[PassagePair], Counter[str]]:
+def passage_pairs(passages: pa.Table) -> tuple[list[PassagePair], Counter[str]]:
     """Pair every passage written after an edit with the one written before it.
 
     A passage before the edit serves every editor with rows of the same case, passage, prompt, entity and sample.
 
     Args:
-        passages: Rows of `PASSAGES`.
-        kinds: Which values of `passage` to pair.
+        passages: Rows of `PASSAGES`; only descriptions, free and guided, are paired.
 
     Returns:
         The pairs in the table's order, and reason -> passages left out ("empty text", "no text before the edit", or a
@@ -101,7 +98,7 @@ def passage_pairs(
     names = ("case_id", "relation", "sample", "passage", "prompt_id", "entity_id")
     for row in passages.to_pylist():
         text, place = row["text"] or "", tuple(row[name] for name in names)
-        if row["passage"] not in kinds:
+        if row["passage"] not in ("free", "guided"):
             continue
         if row["status"] != "ok" or not text.strip():
             left_out["empty text" if row["status"] == "ok" else row["status"]] += 1
@@ -110,14 +107,12 @@ def passage_pairs(
             raise RecordError(f"passages: {row['editor']!r} has two texts for {where}. Keep one run's passages.")
         elif row["phase"] != "pre":
             after[row["editor"], place] = row
+    left_out.update("no text before the edit" for _, place in after if place not in before)
     pairs = []
     for (editor, place), row in after.items():
-        if place not in before:
-            left_out["no text before the edit"] += 1
-            continue
         pair_id = f"{editor}-{row['case_id']}-{row['passage']}-{row['prompt_id']}-{row['sample']}"
         about = (editor, row["case_id"], row["relation"], row["entity_id"] or "", row["entity"])
-        pairs.append(PassagePair(pair_id, *about, before[place], row["text"]))
+        pairs += [PassagePair(pair_id, *about, before[place], row["text"])] if place in before else []
     return pairs, left_out
 
 

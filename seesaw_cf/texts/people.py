@@ -1,4 +1,4 @@
-"""What people do with the texts of a run: tasks out, and their answers back as the tables that judges write.
+"""What people do with the texts of a run: tasks for Label Studio (https://labelstud.io) and as a sheet, with their key.
 
 Source: SEESAW-CF, appendix F (flaws); LEME, appendix D (survey), section 3.3 and appendix E (claims), section 5.6 and
 Table 20 (failures), Table 4 (writing). Deviates: a task asks about one claim, or about one passage to write; flaws are
@@ -7,63 +7,89 @@ rated blind unless the protocol is "published".
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
-import pyarrow as pa
-
-from seesaw_cf.base import checks
-from seesaw_cf.base.errors import RecordError, SeesawError
-from seesaw_cf.base.files import write_new
-from seesaw_cf.base.tables import table_bytes
-from seesaw_cf.base.text import read_json, seed_of
-from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, ITEMS, Instruments, read_instruments
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import neutral, write_new
+from seesaw_cf.base.text import seed_of
+from seesaw_cf.effects.instruments import ITEMS, Instruments, read_instruments
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.claims import claim_questions
 from seesaw_cf.texts.job import ExportJob
-from seesaw_cf.texts.pairs import PassagePair, flaw_row, sample_evenly, showings, unblinded
+from seesaw_cf.texts.pairs import sample_evenly, showings
 from seesaw_cf.texts.records import coupled_cases
 from seesaw_cf.texts.released import read_pairs, released_sentences
 from seesaw_cf.texts.survey import SurveySample, survey_questions, survey_samples
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED, RunTexts, edit_sentences
-from seesaw_cf.texts.transport import (
-    EVIDENCE,
-    RaterQuestion,
-    Response,
-    config_of,
-    instructions_text,
-    read_responses,
-    sheet_text,
-)
+from seesaw_cf.texts.tables import RunTexts, edit_sentences
 
+BETWEEN = "|"  # between several answers in a cell
+Texts = Mapping[str, Mapping[str, str]]
+"""Id of a task -> the texts that are shown, by field."""
 # Label in a task -> answer in the order shown; no label is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-# Protocol -> names of the two texts, and the words of each label.
-_WORDS = {
-    "blind": (("Text A", "Text B"), ("more in text A", "the same, or in neither", "more in text B")),
-    "published": (
-        ("Before the edit", "After the edit"),
-        ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
-    ),
+# Protocol -> names of the two texts; words of each label.
+_TITLES = {"blind": ("Text A", "Text B"), "published": ("Before the edit", "After the edit")}
+_SIDES = {
+    "blind": ("more in text A", "the same, or in neither", "more in text B"),
+    "published": ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
 }
-_COMMENT = RaterQuestion("comment", "Anything that the questions cannot hold")
-_SEEN = RaterQuestion(  # only raters who see the edit can answer it
+
+
+@dataclass(frozen=True, slots=True)
+class RaterQuestion:
+    """What is asked about every task of a kind.
+
+    Attributes:
+        name: In answers.
+        text: What raters read.
+        choices: (value, words); none for a free text.
+        help: What counts, one line each.
+        several: Any of the choices.
+    """
+
+    name: str
+    text: str
+    choices: Sequence[tuple[str, str]] = ()
+    help: Sequence[str] = ()
+    several: bool = False
+
+
+EVIDENCE = RaterQuestion("evidence", "Evidence", several=True)
+"""The question whose answers are words of the last text."""
+
+
+SEEN = RaterQuestion(  # only raters who see the edit can answer it
     "edit_reflected",
     "Does a text say what the edit says, or take it for granted?",
     (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
 )
-_LABEL = RaterQuestion(
-    "label",
-    "Does the passage support the claim?",
-    tuple(zip(LABELS, ("supports", "neither", "contradicts"), strict=True)),
-)
+
+
+def rater_questions(kind: str, words: Instruments, protocol: str = "blind") -> list[RaterQuestion]:
+    """Return what raters are asked about every task of a kind."""
+    comment = RaterQuestion("comment", "Anything that the questions cannot hold")
+    sides = tuple(zip(ANSWERS, _SIDES[protocol], strict=True))
+    scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
+    labels = tuple(zip(LABELS, ("supports", "neither", "contradicts"), strict=True))
+    modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
+    flaws = [RaterQuestion(flaw.name, flaw.title, sides, flaw.people) for flaw in words.flaws.values()]
+    items = [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
+    return {
+        "flaws": [*flaws, SEEN, comment],
+        "survey": items,
+        "claims": [RaterQuestion("label", "Does the passage support the claim?", labels), EVIDENCE],
+        "failures": [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), comment],
+        "writing": [RaterQuestion("text", "Your text")],
+    }[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +110,6 @@ class Task:
 
 
 Tasks = Iterator[Task]
-Rows = Iterator[tuple[str, TableRow]]
-Answered = Sequence[tuple[dict[str, Any], Response]]
-"""What a task is about, and the response to it."""
 
 
 def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
@@ -102,56 +125,18 @@ def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     for id, copy, first in showings(list(by_id), job.seed, job.duplicates, job.protocol):
         pair = by_id[id]
         texts = {"Subject": pair.entity, "Edit": edits.get((pair.editor, pair.case_id), "")}
-        texts |= dict(zip(_WORDS[job.protocol][0], pair.shown(first)))
+        texts |= dict(zip(_TITLES[job.protocol], pair.shown(first)))
         yield Task(pair.relation, id, texts, {"pair": asdict(pair), "first": first, "copy": copy})
-
-
-def _flaw_rows(answered: Answered) -> Rows:
-    """Yield answers un-blinded; those to a pair's second copy are repeats, and say what the first left open."""
-    reflected: dict[tuple[str, str], dict[str, Any]] = {}
-    for about, response in sorted(answered, key=lambda own: int(own[0]["copy"])):
-        pair, first = PassagePair(**about["pair"]), about["first"]
-        for flaw in FLAWS_BY_NAME:
-            label = response.text(flaw)
-            answer = (unblinded(ANSWERS[label], first), label, "ok") if label else (None, "", "not rated")
-            table = "flaws" if about["copy"] == 1 else "flaws.repeats"
-            yield table, flaw_row(pair, flaw, response.rater, first, *answer)
-        blank = about["pair"] | {"rater": response.rater, "reflected": None, "comment": ""}
-        row = reflected.setdefault((response.rater, pair.pair_id), blank)
-        row["reflected"] = row["reflected"] or response.text(_SEEN.name) or None
-        row["comment"] = " | ".join(filter(None, (row["comment"], response.text("comment"))))
-    yield from (("flaws.reflected", row) for row in reflected.values())
-
-
-def _flaw_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    choices = tuple(zip(ANSWERS, _WORDS[job.protocol][1], strict=True))
-    flaws = [RaterQuestion(flaw.name, flaw.title, choices, flaw.people) for flaw in words.flaws.values()]
-    return [*flaws, _SEEN, _COMMENT]
 
 
 def _survey_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield both passages of a sample; statements that it cannot be asked about keep their reason."""
     hidden = [item.name for item in ITEMS if "new_fact" in item.fields and job.hide_edit]
     for sample in survey_samples(*run.couples):
-        if sample.missing:
-            left_out[next(iter(sample.missing.values()))] += 1
-            continue
         skipped = {str(question.row["item"]): question.skip for question in survey_questions([sample]) if question.skip}
-        yield _sample_task(sample, job, skipped=skipped | dict.fromkeys(hidden, "the edit was not told"))
-
-
-def _survey_rows(answered: Answered) -> Rows:
-    for about, response in answered:
-        for item in DEFAULT.items:
-            value = response.text(item)
-            status = about["skipped"].get(item) or ("ok" if value else "not rated")
-            own = {"item": item, "rater": response.rater, "rating": float(value) if status == "ok" else None}
-            yield "ratings", {**about["place"], **own, "reply": value, "status": status, "tries": int(bool(value))}
-
-
-def _survey_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
-    return [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
+        skipped |= dict.fromkeys(hidden, "the edit was not told")
+        left_out.update(list(sample.missing.values())[:1])
+        yield from [] if sample.missing else [_sample_task(sample, job, skipped=skipped)]
 
 
 def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
@@ -166,36 +151,14 @@ def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks
         yield Task(str(question.row["relation"]), name, texts, question.row)
 
 
-def _claim_rows(answered: Answered) -> Rows:
-    for about, response in answered:
-        label, evidence = response.text("label"), response.answers.get(EVIDENCE, ())
-        own = {"annotator": response.rater, "label": label or None, "evidence": evidence, "reply": ""}
-        yield "annotations", about | own | {"status": "ok" if label else "not rated"}
-
-
 def _failure_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield both passages of every sample that was written after an edit."""
     for sample in survey_samples(*run.couples):
-        if sample.phase == "pre":
-            left_out["written before the edit"] += 1
-        elif not any(sample.passages.values()):
-            left_out[next(iter(sample.missing.values()))] += 1
+        before, written = sample.phase == "pre", any(sample.passages.values())
+        if before or not written:
+            left_out["written before the edit" if before else next(iter(sample.missing.values()))] += 1
         else:
             yield _sample_task(sample, job)
-
-
-def _failure_rows(answered: Answered) -> Rows:
-    for about, response in answered:
-        chosen = response.answers.get("modes")
-        for mode in FAILURE_MODES:
-            own = {"mode": mode, "rater": response.rater, "present": None if chosen is None else mode in chosen}
-            own |= {"comment": response.text("comment"), "status": "not rated" if chosen is None else "ok"}
-            yield "failures", about["place"] | own
-
-
-def _failure_questions(words: Instruments, job: ExportJob) -> list[RaterQuestion]:
-    modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
-    return [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), _COMMENT]
 
 
 def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
@@ -212,17 +175,6 @@ def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tas
             yield Task(case.request.relation_id, f"{case.case_id}|{prompt.passage}", texts, about)
 
 
-def _writing_rows(answered: Answered) -> Rows:
-    """Yield passages of the editor "human"; `sample` is the number at the end of the writer's name."""
-    for about, response in answered:
-        number = re.search(r"\d{1,9}$", response.rater)
-        if number is None:
-            raise RecordError(f"{response.where}: writer {response.rater!r}, expected a number at the end, such as W1.")
-        text = response.text("text")
-        own = {"editor": "human", "phase": "post", "sample": int(number[0]), "prompt_id": 0, "seed": 0, "text": text}
-        yield "passages", about | own | {"finish": "stop" if text else "", "status": "ok" if text else "not written"}
-
-
 def _facts(sample: SurveySample, hide_edit: bool = False) -> dict[str, str]:
     return {
         "New fact": "" if hide_edit else sample.new_fact,
@@ -236,51 +188,17 @@ def _facts(sample: SurveySample, hide_edit: bool = False) -> dict[str, str]:
 def _sample_task(sample: SurveySample, job: ExportJob, **more: object) -> Task:
     passages = {"Main passage": sample.passages["main"], "Related passage": sample.passages["related"]}
     name = "|".join(map(str, sample.place.values()))
-    return Task(sample.relation, name, _facts(sample, job.hide_edit) | passages, {"place": sample.place, **more})
+    return Task(sample.relation, name, _facts(sample, job.hide_edit) | passages, sample.place | more)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskKind:
-    """A kind of task.
-
-    Attributes:
-        needs: What a run must have for it.
-        instructions: Name of what raters read first, in the instruments.
-        tasks: (run, job, reasons of what is left out, which it fills) -> tasks.
-        questions: What raters are asked.
-        rows: Responses, each with what its task is about -> rows with the name of their table.
-        tables: Their schemas, in the order written; the first is always written.
-    """
-
-    needs: str
-    instructions: str
-    tasks: Callable[[RunTexts, ExportJob, Counter[str]], Tasks]
-    questions: Callable[[Instruments, ExportJob], Sequence[RaterQuestion]]
-    rows: Callable[[Answered], Rows]
-    tables: Mapping[str, pa.Schema]
-
-
-_COUPLED = "passages about coupled entities"
-KINDS: Mapping[str, TaskKind] = {
-    "flaws": TaskKind(
-        "open-ended descriptions before and after edits", "flaws_people", _flaw_tasks, _flaw_questions, _flaw_rows,
-        {"flaws": FLAWS, "flaws.repeats": FLAWS, "flaws.reflected": REFLECTED},
-    ),
-    "survey": TaskKind(_COUPLED, "survey", _survey_tasks, _survey_questions, _survey_rows, {"ratings": RATINGS}),
-    "claims": TaskKind(
-        _COUPLED, "claims_people", _claim_tasks, lambda *_: (_LABEL, RaterQuestion(EVIDENCE, "Evidence")), _claim_rows,
-        {"annotations": ANNOTATIONS},
-    ),
-    "failures": TaskKind(
-        f"{_COUPLED} after edits", "failures", _failure_tasks, _failure_questions, _failure_rows,
-        {"failures": FAILURES},
-    ),
-    "writing": TaskKind(
-        "coupled records", "writing", _writing_tasks, lambda *_: (RaterQuestion("text", "Your text"),), _writing_rows,
-        {"passages": PASSAGES},
-    ),
-}  # fmt: skip
-"""Name -> what people do."""
+_TASKS: Mapping[str, tuple[Callable[[RunTexts, ExportJob, Counter[str]], Tasks], str]] = {
+    "flaws": (_flaw_tasks, "flaws_people"),
+    "survey": (_survey_tasks, "survey"),
+    "claims": (_claim_tasks, "claims_people"),
+    "failures": (_failure_tasks, "failures"),
+    "writing": (_writing_tasks, "writing"),
+}
+"""Kind -> what makes its tasks, and the name of what raters read first, in the instruments."""
 
 
 def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tuple[int, Counter[str]]:
@@ -298,11 +216,12 @@ def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tupl
         RecordError: The run has no texts for this kind.
         StorageError: A file cannot be written, or is there with other content.
     """
-    kind, words, left_out = KINDS[job.kind], read_instruments(job.wording), Counter[str]()
-    tasks = list(kind.tasks(RunTexts(job.run), job, left_out))
+    words, left_out = read_instruments(job.wording), Counter[str]()
+    make, instructions = _TASKS[job.kind]
+    tasks = list(make(RunTexts(job.run), job, left_out))
     if not tasks:
         why = "; ".join(f"{count}: {reason}" for reason, count in left_out.items()) or "no such passages"
-        raise RecordError(f"{job.run}: no texts for {job.kind} ({why}). Expected a run with {kind.needs}.")
+        raise RecordError(f"{job.run}: no texts for {job.kind} ({why}). Give a run that has such passages.")
     drawn = sample_evenly({task.name: task.relation for task in tasks}, job.limit, job.seed)
     items = {}
     for task in tasks:
@@ -313,22 +232,17 @@ def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tupl
     fields = {title[:1].lower() + title[1:].replace(" ", "_"): title for title in titles}
     order = random.Random(seed_of(job.seed, "order")).sample(sorted(items), len(items))
     shown = {id: {name: items[id].texts[title] or "-" for name, title in fields.items()} for id in order}
-    questions = [question for question in kind.questions(words, job) if question is not _SEEN or "Edit" in titles]
-    published = job.kind == "flaws" and job.protocol == "published"
-    instructions = words.instructions[f"{kind.instructions}_published" if published else kind.instructions]
-    key = {
-        "kind": job.kind,
-        "seed": job.seed,
-        "protocol": job.protocol,
-        "wording": words.facts(),
-        "questions": [asdict(question) for question in questions],
-        "items": {id: {"texts": shown[id], "about": items[id].about} for id in order},
-    }
+    asked = rater_questions(job.kind, words, job.protocol)
+    questions = [question for question in asked if question is not SEEN or "Edit" in titles]
+    instructions += "_published" if job.kind == "flaws" and job.protocol == "published" else ""
+    key = {"kind": job.kind, "seed": job.seed, "protocol": job.protocol, "wording": words.facts()}
+    key |= {"questions": [asdict(question) for question in questions]}
+    key |= {"items": {id: {"texts": shown[id], "about": items[id].about} for id in order}}
     files: list[tuple[Path, bytes | str]] = [
         (out / "tasks.json", _json([{"data": {"item": id, **texts}} for id, texts in shown.items()])),
         (out / "config.xml", config_of(fields, questions)),
         (out / "sheet.csv", b"\xef\xbb\xbf" + sheet_text(shown, questions).encode("utf-8")),
-        (out / "instructions.txt", instructions_text(instructions, questions)),
+        (out / "instructions.txt", instructions_text(words.instructions[instructions], questions)),
         (out / "key.json", _json(key)),
     ]
     write_new(files, overwrite=overwrite)
@@ -340,55 +254,58 @@ def _json(content: object) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Table]:
-    """Return the tables of what people answered, as judges write them.
+def config_of(fields: Mapping[str, str], questions: Sequence[RaterQuestion]) -> str:
+    """Return the labelling configuration of a Label Studio project.
 
     Args:
-        results: JSON export of Label Studio, or a filled sheet (`.csv`).
-        key: `key.json` that was written with the tasks.
-        rater: Who filled a sheet; in Label Studio the word before each rater's number ("LS" without one).
-
-    Returns:
-        Name of a Parquet file -> its rows. What a rater left open has the status "not rated"; tasks that a rater did
-        not see have no rows.
-
-    Raises:
-        StorageError: A file cannot be read.
-        RecordError: Not these files, or not about the same texts; the message names the task.
+        fields: Field of a task -> its title; answers belong to the last.
+        questions: What is asked; of evidence, words of the last text are highlighted.
     """
-    try:
-        record = read_json(key, dict)
-        kind = KINDS[checks.one_of("kind of tasks", record["kind"], KINDS)]
-        texts, about = ({id: dict(own[part]) for id, own in record["items"].items()} for part in ("texts", "about"))
-        questions = [RaterQuestion(**question) for question in record["questions"]]
-    except (LookupError, AttributeError, TypeError, ValueError, RecordError) as error:
-        reason = error if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
-        raise RecordError(f"{key}: not the key of tasks ({reason}). Give the key.json written with them.") from error
-    if results.suffix.lower() == ".csv" and not rater.strip():
-        raise RecordError(f"{results}: a sheet does not say who filled it. Name the rater: --rater A1.")
-    responses = read_responses(results, texts, questions, rater or "LS")
-    rows: dict[str, list[TableRow]] = {name: [] for name in kind.tables}
-    for name, row in kind.rows([(about[response.item], response) for response in responses]):
-        rows[name].append(row)
-    first = next(iter(rows))
-    return {name: pa.Table.from_pylist(rows[name], kind.tables[name]) for name in rows if rows[name] or name == first}
+    view, judged = ET.Element("View"), list(fields)[-1]
+    if EVIDENCE in questions:
+        labels = ET.SubElement(view, "Labels", name=EVIDENCE.name, toName=judged)
+        ET.SubElement(labels, "Label", value=EVIDENCE.name)
+    for name, title in fields.items():
+        _header(view, title)
+        # Plain text, never HTML and never taken for an address to load.
+        ET.SubElement(view, "Text", name=name, value=f"${name}", valueType="text", granularity="word")
+    for question in questions:
+        if question == EVIDENCE:
+            continue
+        _header(view, question.text)
+        for line in question.help:
+            _header(view, f"- {line}", size="6")
+        if not question.choices:
+            ET.SubElement(view, "TextArea", name=question.name, toName=judged, maxSubmissions="1")
+            continue
+        how = "multiple" if question.several else "single-radio"
+        parent = ET.SubElement(view, "Choices", name=question.name, toName=judged, choice=how, showInline="true")
+        for value, words in question.choices:
+            ET.SubElement(parent, "Choice", value=words, alias=value)
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
 
 
-def write_people(results: Path, key: Path, out: Path, rater: str = "", *, overwrite: bool = False) -> str:
-    """Write the tables of what people answered as Parquet files into a folder; return how many rows they have.
+def _header(view: ET.Element, text: str, size: str = "4") -> None:
+    # "$" would name a field of the task.
+    ET.SubElement(view, "Header", value=text.replace("$", "\uff04"), size=size)
 
-    Args:
-        results, key, rater: See `import_people`.
-        out: The folder.
-        overwrite: Replace files that are there.
 
-    Raises:
-        SeesawError: See `import_people`.
-    """
-    tables = import_people(results, key, rater)
-    write_new([(out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()], overwrite=overwrite)
-    lines = []
-    for name, table in tables.items():
-        missing = table.column("status").to_pylist().count("not rated") if "status" in table.column_names else 0
-        lines.append(f"{name}.parquet: {table.num_rows} rows" + (f", {missing} not rated" if missing else ""))
-    return "\n".join(lines)
+def sheet_text(texts: Texts, questions: Sequence[RaterQuestion]) -> str:
+    """Return a sheet with one row a task, and an empty column for each question."""
+    out, fields = io.StringIO(), list(next(iter(texts.values())))
+    writer = csv.writer(out)
+    writer.writerow(["item", *fields, *(question.name for question in questions)])
+    for id, own in texts.items():
+        writer.writerow([id, *(neutral(own[name]) for name in fields), *("" for _ in questions)])
+    return out.getvalue()
+
+
+def instructions_text(task: str, questions: Sequence[RaterQuestion]) -> str:
+    """Return what raters read first, with what goes into the columns of a sheet."""
+    lines = [task.strip(), "", "In a sheet write into the columns of the questions only; leave a cell empty if unsure."]
+    for question in questions:
+        lines += ["", f"Column {question.name}: {question.text}", *(f"- {line}" for line in question.help)]
+        lines += [f"  {value}  {words}" for value, words in question.choices]
+        lines += [f"  Put {BETWEEN} between several."] if question.several else []
+    return "\n".join(lines) + "\n"

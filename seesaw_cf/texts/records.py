@@ -92,19 +92,14 @@ def _hub_rows(source: str, config: str) -> list[LongformRecord]:
 
 
 def _file_rows(file: Path, config: str) -> list[LongformRecord]:
-    parquet = read_bytes(file)[:4] == b"PAR1"
-    return _rows(read_table(file), config) if parquet else _case_rows(read_cases(file), config)
+    return _rows(read_table(file) if read_bytes(file)[:4] == b"PAR1" else read_cases(file), config)
 
 
-def _rows(table: pa.Table, config: str) -> list[LongformRecord]:
-    """Return rows as they are; of cases, what texts are written for of them."""
-    if set(CASES.names) <= set(table.column_names):
-        return _case_rows(table_to_cases(table), config)
-    return cast(list[LongformRecord], table.to_pylist())
-
-
-def _case_rows(cases: Sequence[Case], config: str) -> list[LongformRecord]:
-    """Return coupled entities where cases name them, else their open-ended prompts."""
+def _rows(own: pa.Table | Sequence[Case], config: str) -> list[LongformRecord]:
+    """Return rows as they are; of cases coupled entities where they name them, else their open-ended prompts."""
+    if isinstance(own, pa.Table) and not set(CASES.names) <= set(own.column_names):
+        return cast(list[LongformRecord], own.to_pylist())
+    cases = table_to_cases(own) if isinstance(own, pa.Table) else own
     coupled = [row for case in cases if (row := coupled_row(case)) is not None]
     return cast(list[LongformRecord], coupled or open_ended(config, cases).to_pylist())
 
@@ -146,16 +141,10 @@ def spare_cases(rows: Sequence[LongformRecord], evaluated: Sequence[LongformReco
     people = {name for row in evaluated for name in _people(row)}
     cases: dict[tuple[int, str], Case] = {}
     for row in rows:
-        request = request_of(row)
         if people.isdisjoint(_people(row)):
-            paraphrases, neighbors = row.get("paraphrase_prompts"), row.get("neighborhood_prompts")
-            case = Case(
-                row["case_id"],
-                request,
-                paraphrase_prompts=tuple(paraphrases or ()),
-                neighborhood_prompts=tuple(neighbors or ()),
-            )
-            cases.setdefault((case.case_id, request.text), case)
+            asked = [tuple(row.get(name) or ()) for name in ("paraphrase_prompts", "neighborhood_prompts")]
+            case = Case(row["case_id"], request_of(row), paraphrase_prompts=asked[0], neighborhood_prompts=asked[1])
+            cases.setdefault((case.case_id, case.request.text), case)
     return list(cases.values())
 
 

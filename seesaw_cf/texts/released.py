@@ -59,13 +59,12 @@ def _read(path: Path, needed: Sequence[str]) -> dict[int, dict[str, str]]:
 # Ratings of flaws: SEESAW-CF.
 
 
-def read_pairs(path: Path, kinds: Sequence[str] = ("free", "guided")) -> tuple[list[PassagePair], Counter[str]]:
+def read_pairs(path: Path) -> tuple[list[PassagePair], Counter[str]]:
     """Read the pairs of texts in a file, for new judges and new raters.
 
     Args:
         path: `passages.parquet` of a run, ratings (rows of `FLAWS`: their pairs, without the answers), or a CSV as the
             SEESAW-CF authors released them.
-        kinds: Which values of `passage` to pair, of passages.
 
     Returns:
         The pairs in the file's order, and reason -> passages left out.
@@ -79,7 +78,7 @@ def read_pairs(path: Path, kinds: Sequence[str] = ("free", "guided")) -> tuple[l
     elif "flaw" in (table := read_table(path)).column_names:
         ratings = read_table(path, FLAWS)
     else:
-        return passage_pairs(table, kinds)
+        return passage_pairs(table)
     rows = ratings.select(list(PassagePair.__slots__)).to_pylist()
     return list({row["pair_id"]: PassagePair(**row) for row in rows}.values()), Counter()
 
@@ -98,19 +97,15 @@ def _pair(row: Mapping[str, str]) -> tuple[PassagePair, tuple[str, str]]:
     return PassagePair(pair_id, _EDITOR, case_id, parts[0].split("_")[0], "", *texts), (parts[1], parts[2])
 
 
-def released_flaws(
-    path: Path, rater: str = "", *, blank: str = "equal", coding: str = "auto"
-) -> tuple[pa.Table, pa.Table]:
+def released_flaws(path: Path, rater: str = "") -> tuple[pa.Table, pa.Table]:
     """Read one rater's file in the layout of the SEESAW-CF authors; files in different orders of rows still match.
 
     Args:
         path: CSV with props, target_true, target_new, subj, pre_text, post_text, a column per flaw and, where it is
-            there, "Edit reflected?" (1 or 0).
+            there, "Edit reflected?" (1 or 0). Labels are 1 (more before), 1.5 and 2 (more after), or -1, 0 and 1: the
+            file's own labels decide. An empty cell is "equal", as the authors count it (their first rater left equals
+            blank; their third wrote them down, and left twelve rows without a rating).
         rater: Name of the rater; the file's own when it is "".
-        blank: What an empty cell is: "equal", as the authors count it (their first rater left equals blank), or
-            "missing" (their third rater wrote equals down, and has twelve rows without a rating).
-        coding: "halves" (1 = more before, 1.5 = equal, 2 = more after), "signed" (-1, 0, 1), or "auto": the one that
-            the file's own labels decide.
 
     Returns:
         Rows of `FLAWS`, nothing rated twice (`case_id` is made of the edit, `first` is "pre": raters were not blind),
@@ -121,10 +116,9 @@ def released_flaws(
         RecordError: Not that layout, an empty text, no label at all, one outside the coding, labels that decide no
             coding, or a pair twice with different answers; the message has the file and the row.
     """
-    one_of("meaning of blank cells", blank, ("equal", "missing"))
     rows, rater = _read(path, [*_EDIT_AND_TEXTS, *_COLUMNS.values()]), rater or path.stem
     labels = {number: {flaw: _label(row[column]) for flaw, column in _COLUMNS.items()} for number, row in rows.items()}
-    answers = {**_coding(path, labels, coding), "": 0 if blank == "equal" else None}
+    answers = {**_coding(path, labels), "": 0}
     out, reflected = [], []
     seen: dict[str, tuple[int, dict[str, str]]] = {}
     for number, row in rows.items():
@@ -145,24 +139,21 @@ def released_flaws(
                     f"{', '.join(word for word in known if word)} or nothing. Put the cell right."
                 )
         for flaw, label in labels[number].items():
-            change = answers[label]
-            out.append(flaw_row(pair, flaw, rater, "pre", change, label, "not rated" if change is None else "ok"))
+            out.append(flaw_row(pair, flaw, rater, "pre", answers[label], label))
         reflected.append(asdict(pair) | {"rater": rater, "reflected": _REFLECTED[told], "comment": ""})
     return pa.Table.from_pylist(out, FLAWS), pa.Table.from_pylist(reflected, REFLECTED)
 
 
-def _coding(path: Path, labels: Mapping[int, Mapping[str, str]], coding: str) -> Mapping[str, int]:
+def _coding(path: Path, labels: Mapping[int, Mapping[str, str]]) -> Mapping[str, int]:
     """Return the coding of a file: "1" alone does not tell, any other label does."""
-    if coding != "auto":
-        return CODINGS[one_of("coding", coding, CODINGS)]
     there = {label for row in labels.values() for label in row.values()} - {""}
-    found = [name for name, meaning in CODINGS.items() if (there & meaning.keys()) - {"1"}]
-    if not there or there == {"1"} or len(found) > 1:
+    names = [name for name, meaning in CODINGS.items() if (there & meaning.keys()) - {"1"}]
+    if len(names) > 1 or there <= {"1"}:
         raise RecordError(
             f"{path}: the labels {sorted(there)} do not decide between the codings 1, 1.5, 2 (halves) and -1, 0, 1 "
-            "(signed). Give the filled file, with labels of one coding, or say coding='halves' or 'signed'."
+            "(signed). Give the filled file, with labels of one coding."
         )
-    return CODINGS[found[0] if found else "halves"]
+    return CODINGS[names[0] if names else "halves"]
 
 
 def _label(word: str) -> str:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import torch
 from transformers import AutoConfig
 
-from seesaw_cf.base.errors import EditError, RecordError, UnknownNameError, hide_secrets
+from seesaw_cf.base.errors import EditError, RecordError, hide_secrets
 from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.system import versions
 from seesaw_cf.base.tables import read_table, write_table
@@ -36,7 +36,7 @@ from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
 from seesaw_cf.texts.claims import CLAIMS, Lexical, answered_claims, claim_questions
-from seesaw_cf.texts.classify import load_classifier, load_rater
+from seesaw_cf.texts.classify import load_classifier, load_rater, loading
 from seesaw_cf.texts.job import RATED, Generation, RateJob, WriteJob
 from seesaw_cf.texts.judge import Instrument, Judge, Rater, TextQuestion, digest, rate
 from seesaw_cf.texts.pairs import flaw_questions, flaws, sample_pairs
@@ -71,7 +71,7 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     job = replace(job, editors=planned(job.editors), configs=job.configs or usual_configs(job.data))
-    server = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=True)
+    texts, server = job.texts(), OpenAIGenerator(job.base_url, job.model, job.key_env, chat=True)
     for name in job.editors:
         load_editor(split_control(name)[0] or name)
         if job.base_url and name != "ike":
@@ -90,11 +90,8 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
         generator, editors, facts = _local_model(job, spare, [prompt.text for case in cases for prompt in case.prompts])
     if not facts["chat"]:
         cases = [with_leads(case) for case in cases]
-    texts = job.texts()
-    PassageRun(
-        generator, editors, cases, _manifest(job, texts, records, facts), out, texts.samples, texts.sampling, job.block,
-        progress,
-    ).run()  # fmt: skip
+    manifest = _manifest(job, texts, records, facts)
+    PassageRun(generator, editors, cases, manifest, out, texts.samples, texts.sampling, job.block, progress).run()
     lines = [f"{len(cases)} edits by {', '.join(job.editors)}: passages.parquet and edits.parquet are in {out}."]
     if rating:
         lines.append(run_rate(rating, out, raters))
@@ -111,9 +108,8 @@ def _local_model(
     """Return the model that writes, its editors, not fitted yet, and its entry in the manifest."""
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
-    model, tokenizer = load_model(
-        job.model, device=job.device, dtype=job.dtype, revision=job.revision, trust_remote_code=job.trust_remote_code
-    )
+    how = {name: getattr(job, name) for name in ("device", "dtype", "revision", "trust_remote_code")}
+    model, tokenizer = load_model(job.model, **how)
     chat = bool(tokenizer.chat_template)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
@@ -135,24 +131,19 @@ def _local_model(
 
 
 def _manifest(
-    job: WriteJob, texts: Generation, records: Sequence[LongformRecord], model: Mapping[str, object]
+    job: WriteJob, texts: Generation, records: Sequence[LongformRecord], facts: Mapping[str, object]
 ) -> RunManifest:
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
-    written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
-    written |= {"wording": "essay", "block": job.block}
+    data = {"source": hide_secrets(job.data), "configs": list(job.configs), "records": len(records)}
+    data |= {"sha256": sha256(rows.encode()).hexdigest()}
+    own = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
     return RunManifest(
-        model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
-        editors=cast(JsonObject, model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
-        data={
-            "source": hide_secrets(job.data),
-            "configs": list(job.configs),
-            "records": len(records),
-            "sha256": sha256(rows.encode()).hexdigest(),
-            **{name: model[name] for name in ("corpus", "moments") if name in model},
-        },
+        model={key: value for key, value in facts.items() if key not in ("editors", "corpus", "moments")},
+        editors=cast(JsonObject, facts.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
+        data=data | {name: facts[name] for name in ("corpus", "moments") if name in facts},
         protocol="leme",
         seed=job.seed,
-        settings=written,
+        settings=own | {"wording": "essay", "block": job.block},
         job=public_options(job),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
@@ -172,7 +163,6 @@ def find_raters(job: RateJob, out: Path) -> list[Rater]:
     Raises:
         UnknownNameError: No such model.
         ServiceError: The server's key is missing.
-        RecordError: Answered examples are wanted, and there are none.
     """
     return [_rater(job, name, out) for name in job.raters]
 
@@ -185,14 +175,8 @@ def _rater(job: RateJob, name: str, out: Path) -> Rater:
         server.check()
         return _judge(job, server, out)
     if name not in EMBEDDED:
-        try:
+        with loading("rater", name, "'lexical', a classifier or a language model, or --base-url with a name there"):
             config = AutoConfig.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise UnknownNameError(
-                f"rater {name!r} could not be loaded ({type(error).__name__}: {why}). Expected 'lexical', the folder "
-                "or Hub id of a classifier or a language model, or with --base-url the name of a model there."
-            ) from error
         if any("SequenceClassification" in kind for kind in config.architectures or ()):
             device = "cpu" if job.device == "auto" else job.device
             return load_rater(name, device) if hasattr(config, "survey_items") else load_classifier(name, device=device)
@@ -201,21 +185,17 @@ def _rater(job: RateJob, name: str, out: Path) -> Rater:
 
 
 def _judge(job: RateJob, generator: Generator, out: Path) -> Judge:
-    examples = _examples(job.examples, job.shots)
+    examples = _examples(job.examples) if job.shots and job.examples else {}
     learned = frozenset(digest(text) for own in examples.values() for question, _ in own for text in question.texts)
     wording = read_instruments(job.wording).sha256
     store = CachedGenerator(generator, out / "cache")
     return Judge(store, job.shots, examples, learned, job.temperature, seed=job.seed, wording=wording)
 
 
-def _examples(places: Sequence[Path], shots: int) -> dict[str, list[tuple[TextQuestion, str]]]:
+def _examples(places: Sequence[Path]) -> dict[str, list[tuple[TextQuestion, str]]]:
     """Return questions that people answered: the first place is their run, the others have their tables."""
-    if not shots:
-        return {}
-    if len(places) < 2:
-        raise RecordError(f"{shots} answered examples are wanted. Name a run and people's answers: --examples RUN DIR.")
-    texts, *answers = map(RunTexts, places)
     examples: dict[str, list[tuple[TextQuestion, str]]] = {"survey": [], "claims": []}
+    texts, *answers = map(RunTexts, places)
     for own in answers:
         if (ratings := own.table("ratings")) is not None:
             rated = answered_questions(survey_samples(*texts.couples), ratings)
@@ -223,11 +203,6 @@ def _examples(places: Sequence[Path], shots: int) -> dict[str, list[tuple[TextQu
         if (labels := own.table("annotations")) is not None:
             labelled = answered_claims(claim_questions(*texts.couples), labels)
             examples["claims"] += [(question, f"Label: {judgement.label}") for question, judgement in labelled]
-    if not any(examples.values()):
-        raise RecordError(
-            f"{', '.join(str(own.folder) for own in answers)}: no answers about texts of {texts.folder}. Give folders "
-            "that `people import` wrote."
-        )
     return examples
 
 

@@ -19,14 +19,8 @@ from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name
 from seesaw_cf.texts.tables import PLACE, RATINGS
 
 # What a rater sees of a sample, and how it is called.
-TITLES = {
-    "new_fact": "New fact",
-    "old_facts": "Old facts",
-    "subject": "Subject",
-    "related_entity": "Related entity",
-    "main": "Main passage",
-    "related": "Related passage",
-}
+TITLES = {name: name.replace("_", " ").capitalize() for name in ("new_fact", "old_facts", "subject", "related_entity")}
+TITLES |= {"main": "Main passage", "related": "Related passage"}
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {"published": "{entity} {property} {values}", "sentence": "The {property} of {entity} is {values}."}
 _Place = tuple[str, int, str, str, int]
@@ -192,26 +186,21 @@ def survey_questions(samples: Iterable[SurveySample], words: Instruments = DEFAU
 
 
 def _question(sample: SurveySample, item: Item, task: str) -> TextQuestion:
-    everything: dict[str, Any] = {
-        "new_fact": sample.new_fact,
-        "old_facts": sample.old_facts.get(item.old_facts_of, ()),
-        "subject": sample.subject,
-        "related_entity": sample.related_entity,
-        **sample.passages,
-    }
-    shown = Shown(**{name: everything[name] for name in item.fields})
+    known: dict[str, Any] = {name: getattr(sample, name) for name in ("new_fact", "subject", "related_entity")}
+    known |= {"old_facts": sample.old_facts.get(item.old_facts_of, ()), **sample.passages}
+    shown = Shown(**{name: known[name] for name in item.fields})
     missing = [sample.missing[name] for name in item.fields if name in sample.missing]
     if item.old_facts_of and not shown.old_facts:
         missing.append(f"the record has no old facts of the {item.old_facts_of} entity")
     return TextQuestion(
-        (sample.editor, sample.case_id, sample.phase, sample.sample, item.name),
-        sample.place | {"item": item.name},
-        rater_texts(item.name, shown),
-        task,
-        f"{_fields(item, shown)}\n\nStatement: {item.statement}\nRating:",
-        tuple(filter(None, sample.passages.values())),
-        frozenset([sample.case_id, (sample.subject, sample.new_fact)]),
-        next(iter(missing), ""),
+        key=(sample.editor, sample.case_id, sample.phase, sample.sample, item.name),
+        row=sample.place | {"item": item.name},
+        pair=rater_texts(item.name, shown),
+        task=task,
+        text=f"{_fields(item, shown)}\n\nStatement: {item.statement}\nRating:",
+        texts=tuple(filter(None, sample.passages.values())),
+        edits=frozenset([sample.case_id, (sample.subject, sample.new_fact)]),
+        skip=next(iter(missing), ""),
     )
 
 
@@ -232,12 +221,9 @@ def _task(item: Item, words: Instruments) -> str:
 
 
 def _fields(item: Item, sample: Shown) -> str:
-    lines = []
-    for name in item.fields:
-        value = getattr(sample, name)
-        text = f" {value}" if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
-        lines.append(f"{TITLES[name]}:{text}")
-    return "\n".join(lines)
+    values = {name: getattr(sample, name) for name in item.fields}
+    facts = {name: f" {own}" if isinstance(own, str) else "\n- ".join(["", *own]) for name, own in values.items()}
+    return "\n".join(f"{TITLES[name]}:{text}" for name, text in facts.items())
 
 
 def rater_texts(item: str, sample: Shown) -> tuple[str, str]:

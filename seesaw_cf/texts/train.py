@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,9 @@ from transformers import AutoModelForSequenceClassification, EarlyStoppingCallba
 from transformers.trainer_callback import PrinterCallback
 
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.fields import AboveZero, Positive, field_types
+from seesaw_cf.base.fields import AboveZero, Positive
 from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
@@ -64,9 +65,6 @@ class Recipe:
     patience: int = 2
     max_length: Positive = 512
     half: bool = False
-
-    def __post_init__(self) -> None:
-        field_types(self)
 
 
 # "leme": LEME, Appendix B.3, for microsoft/deberta-v3-large and a GPU.
@@ -153,20 +151,16 @@ def cross_validate(data: TrainingData, encoder: str, recipe: Recipe, folds: int 
         "trained" and "constant" (the commonest class, the mean rating of each part of the training rows) -> "all" and
         each part -> what `label_scores` or `rating_scores` returns.
     """
-    with need("scikit-learn", extra="longform", what_for="training"):
-        from sklearn.dummy import DummyClassifier, DummyRegressor
     answers = {name: np.zeros(len(data.rows)) for name in ("trained", "constant")}
     for train, test in _folds(data, folds, seed):
         unseen = data.take(test)
         known = {pair[0] for pair in unseen.pairs}  # premises too short to join groups
         part = data.take([number for number in train if data.rows[number].pair[0] not in known])
         answers["trained"][test] = predict(unseen, fit(part, encoder, recipe, seed), recipe.max_length)
-        dummy = DummyClassifier() if data.classes else DummyRegressor()
         for name in {row.part for row in unseen.rows}:
-            own = [row.target for row in part.rows if row.part == name] or [row.target for row in part.rows]
-            dummy.fit(np.zeros((len(own), 1)), own)
+            own = np.array([row.target for row in part.rows if row.part == name] or [row.target for row in part.rows])
             asked = [number for number in test if data.rows[number].part == name]
-            answers["constant"][asked] = dummy.predict(np.zeros((len(asked), 1)))
+            answers["constant"][asked] = np.bincount(own.astype(int)).argmax() if data.classes else own.mean()
     return {name: _figures(data, values) for name, values in answers.items()}
 
 
@@ -201,14 +195,12 @@ def train(
     groups = len(set(data.groups()))
     if folds == 1 or groups < max(folds, 2):
         raise RecordError(
-            f"training data: {folds} folds of {groups} independent samples, expected 0 or 2 to {groups} folds. Bring "
-            "more samples or ask for other folds."
+            f"training data: {folds} folds of {groups} independent samples, expected 0 or 2 to {groups}. Bring more."
         )
     for missing in sorted(set(range(len(data.classes))) - {int(row.target) for row in data.rows}):
         raise RecordError(f"training data: no row says {data.classes[missing]}. Bring rows of the missing class.")
-    report: dict[str, Any] = {
-        "encoder": encoder, "seed": seed, "folds": folds, "n": len(data.rows), "n_groups": groups
-    }  # fmt: skip
+    report: dict[str, Any] = {"encoder": encoder, "seed": seed, "folds": folds, "n": len(data.rows)}
+    report["n_groups"] = groups
     with atomic_folder(out) as folder:
         if folds:
             report["figures"] = cross_validate(data, encoder, recipe, folds, seed)
@@ -230,12 +222,10 @@ def run_train(job: TrainJob, out: Path) -> str:
         RecordError: Answers of people, and no run whose texts they are about.
         SeesawError: See `train`.
     """
-    if job.data.suffix.lower() == ".parquet":
-        if job.run is None:
-            raise RecordError(f"{job.data}: answers of people have no texts. Name their run with --run RUN.")
-        data = people_training(job.data, RunTexts(job.run))
-    else:
-        data = read_training(job.data)
+    people = job.data.suffix.lower() == ".parquet"
+    if people and job.run is None:
+        raise RecordError(f"{job.data}: answers of people have no texts. Name their run with --run RUN.")
+    data = people_training(job.data, RunTexts(cast(Path, job.run))) if people else read_training(job.data)
     report = train(data, job.encoder, out, RECIPES[job.recipe], folds=job.folds, seed=job.seed)
     return f"{_lines(report, 'accuracy' if data.classes else 'within_one')}\nsaved in {out}"
 
@@ -246,7 +236,7 @@ def _lines(report: dict[str, Any], measure: str) -> str:
     lines = [f"On unseen samples ({report['n']} rows, {report['folds']} grouped folds), {measure} with 95 % interval:"]
     for name, parts in report["figures"].items():
         for part, figures in parts.items():
-            value, low, high = (figures[measure][end] for end in ("value", "low", "high"))
-            ends = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
-            lines.append(f"  {name:8} {part:24} {value:.3f}{ends}  (n = {figures['n']})")
+            share = figures[measure]
+            ends = interval(share["low"], share["high"], spec=".3f")
+            lines.append(f"  {name:8} {part:24} {share['value']:.3f} {ends}  (n = {figures['n']})")
     return "\n".join(lines)

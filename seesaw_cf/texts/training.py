@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.effects.instruments import DEFAULT, Shown
+from seesaw_cf.effects.instruments import DEFAULT
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats import clustered_mean, interval
 from seesaw_cf.stats.agreement import agreement
@@ -28,7 +28,7 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.claims import answered_claims, claim_questions
 from seesaw_cf.texts.released import content_parts, read_csv
-from seesaw_cf.texts.survey import answered_questions, rater_texts, survey_samples
+from seesaw_cf.texts.survey import answered_questions, survey_samples
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
 
 _RATING = re.compile(r"[1-6](\.\d+)?|7(\.0*)?")
@@ -91,69 +91,39 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
     annotated data of LEME; an empty line before "Claim:" marks a whole passage, anything else a highlighted sentence)
     or `premise` and `claim`. Other columns (method, kind of claim) are never read: they would tell the label.
 
-    Ratings, one row per (sample, item, rater): `sample_id`, `item`, `rating` (1 to 7), and what the items show: `main`,
-    `related`, `new_fact`, `old_facts` (of the entity that the item asks about, joined by " | "), `subject`,
-    `related_entity`. The ratings as their authors keep them are read too (LEME, `train_rater_model.py`): `sample_id`,
-    `label` (the item), `score` and `content` (all that the item shows).
+    Ratings, as their authors keep them (LEME, `train_rater_model.py`): `sample_id`, `label` (the item), `score` (1 to
+    7) and `content` (all that the item shows).
 
     Raises:
         StorageError: The file cannot be read.
         RecordError: Columns are missing, or a cell cannot be used; the message has the row.
         UnknownNameError: A label or an item that there is not.
     """
-    frame = read_csv(path)
-    if {"content", "score", "label"} <= set(frame):
-        frame = frame.assign(item=frame["label"].str.strip().str.replace("-", "_"), rating=frame["score"])
-    claims = "classification" in frame
-    needed = ["content"] if "content" in frame else ["premise", "claim"] if claims else ["item", "rating"]
-    if "item" in frame and needed != ["content"]:
-        items = set(frame["item"]) & DEFAULT.items.keys()
-        needed += sorted({field for item in items for field in DEFAULT.items[item].fields})
-    if missing := [name for name in [*needed, "sample_id"] if name not in frame]:
+    frame, rows = read_csv(path), list[TrainingRow]()
+    claims, content = "classification" in frame, "content" in frame
+    needed = ["sample_id", *(["content"] if content else ["premise", "claim"]), *([] if claims else ["label", "score"])]
+    if missing := [name for name in needed if name not in frame]:
         raise RecordError(
             f"{path}: columns {missing} are missing; it has {list(frame.columns)}. Expected sample_id, classification "
-            "and content, or premise and claim; or sample_id, item, rating and what the items show."
+            "and content, or premise and claim; or sample_id, label, score and content."
         )
-    rows = []
     cells: list[dict[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
     for number, row in enumerate(cells):
         where = f"{path}, row {number}"
-        if not row["sample_id"].strip():
-            raise RecordError(f"{where}: no sample_id. Splits need to know which rows belong together; restore it.")
-        rows.append((_claim_row if claims else _rating_row)(where, row))
-    examples = frame[frame["example_id"] != ""] if "example_id" in frame else frame.iloc[:0]
-    if len(examples) and examples.groupby("example_id")["sample_id"].nunique().max() > 1:
-        raise RecordError(f"{path}: an example_id belongs to two samples. Restore the ids, or leave example_id out.")
+        if claims:
+            parts = content_parts(where, row["content"]) if content else (row["premise"], row["claim"], True)
+            pair, part = (parts[0].strip(), parts[1].strip()), "paragraph" if parts[2] else "sentence"
+            target: float = LABELS.index(one_of(f"classification in {where}:", row["classification"], LABELS))
+        else:
+            part = one_of(f"survey item in {where}:", row["label"].strip().replace("-", "_"), DEFAULT.items)
+            pair = row["content"].strip(), f"{DEFAULT.items[part].statement}."
+            if not _RATING.fullmatch(row["score"].strip()):
+                raise RecordError(f"{where}: score {row['score']!r}, expected a number from 1 to 7.")
+            target = float(row["score"])
+        if not all((row["sample_id"].strip(), *pair)):
+            raise RecordError(f"{where}: sample_id, passage or claim is empty. Fill it in or drop the row.")
+        rows.append(TrainingRow(pair, target, part, row["sample_id"], pair[:1]))
     return TrainingData(rows, LABELS if claims else ())
-
-
-def _claim_row(where: str, row: Mapping[str, str]) -> TrainingRow:
-    if "content" in row:
-        premise, claim, whole = content_parts(where, row["content"])
-    else:
-        premise, claim, whole = row["premise"].strip(), row["claim"].strip(), True
-    if not premise or not claim:
-        raise RecordError(f"{where}: {'the claim' if premise else 'the passage'} is empty. Fill it in or drop the row.")
-    label = LABELS.index(one_of(f"classification in {where}:", row["classification"], LABELS))
-    return TrainingRow((premise, claim), label, "paragraph" if whole else "sentence", row["sample_id"], (premise,))
-
-
-def _rating_row(where: str, row: Mapping[str, str]) -> TrainingRow:
-    item = DEFAULT.items[one_of(f"survey item in {where}:", row["item"], DEFAULT.items)]
-    rating = row["rating"].strip()
-    if not _RATING.fullmatch(rating):
-        raise RecordError(f"{where}: rating {rating!r}, expected a number from 1 to 7.")
-    if "content" in row:
-        passages: tuple[str, ...] = (row["content"].strip(),)
-        pair = passages[0], f"{item.statement}."
-    else:
-        texts: dict[str, Any] = {name: row[name].strip() for name in item.fields}
-        passages = tuple(texts[name] for name in ("main", "related") if name in texts)
-        facts = {"old_facts": tuple(texts["old_facts"].split(" | "))} if "old_facts" in texts else {}
-        pair = rater_texts(item.name, Shown(**texts | facts))
-    if not all(passages):
-        raise RecordError(f"{where}: item {item.name} shows a passage that is empty. Drop the row.")
-    return TrainingRow(pair, float(rating), item.name, row["sample_id"], passages)
 
 
 def people_training(file: Path, run: RunTexts) -> TrainingData:
@@ -180,10 +150,8 @@ def people_training(file: Path, run: RunTexts) -> TrainingData:
             item, sample = str(question.row["item"]), str(question.row["case_id"])
             rows.append(TrainingRow(question.pair, float(rating), item, sample, question.texts))
     if not rows:
-        raise RecordError(
-            f"{file}: none of {table.num_rows} answers is about a text of {run.folder}. Give the run that people were "
-            "asked about."
-        )
+        count = f"none of {table.num_rows} answers is about a text of {run.folder}"
+        raise RecordError(f"{file}: {count}. Give the run that people were asked about.")
     return TrainingData(rows, LABELS if claims else ())
 
 

@@ -67,30 +67,18 @@ def passage_rows(
         samples, seed: As given to `asks_of`.
         completions: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
     """
-    answers = iter(completions)
-    rows: list[TableRow] = []
+    answers, rows = iter(completions), list[TableRow]()
+    phase, relation = "pre" if editor == "none" else "post", case.request.relation_id
     for prompt in case.prompts:
         for sample in range(samples):
             answer = next(answers) if prompt.status == "ok" else Completion("", "", prompt.status)
-            rows.append(
-                {
-                    "editor": editor,
-                    "case_id": case.case_id,
-                    "relation": case.request.relation_id,
-                    "phase": "pre" if editor == "none" else "post",
-                    "sample": sample,
-                    "passage": prompt.passage,
-                    "prompt_id": prompt.number,
-                    "entity_id": prompt.entity.id,
-                    "entity": prompt.entity.label,
-                    "prompt": prompt.text,
-                    "seed": _sample_seed(seed, case.case_id, prompt, sample),
-                    "text": prompt.lead + answer.text if answer.text.strip() else "",
-                    "finish": answer.finish,
-                    "new_tokens": answer.new_tokens,
-                    "status": answer.status,
-                }
-            )
+            text, drawn = prompt.lead + answer.text, _sample_seed(seed, case.case_id, prompt, sample)
+            values = (
+                editor, case.case_id, relation, phase, sample, prompt.passage, prompt.number, prompt.entity.id,
+                prompt.entity.label, prompt.text, drawn, text if answer.text.strip() else "", answer.finish,
+                answer.new_tokens, answer.status,
+            )  # fmt: skip
+            rows.append(dict(zip(PASSAGES.names, values, strict=True)))
     return rows
 
 
@@ -155,12 +143,14 @@ class PassageRun:
         """Return the passages of a block, and what became of its edits."""
         seed = self.manifest.seed
         asks = [asks_of(case, self.samples, seed) for case in cases]
+        editor = self.editors.get(name)
         edits: list[TableRow] = []
-        if name == "none":
-            written = self._completions(asks)
-        elif (editor := self.editors[name]) is None:
-            written = self._completions([[_with_edit(case, ask) for ask in own] for case, own in zip(cases, asks)])
-            edits = [_edit_row(name, case, "ok", None) | {"demonstrations": 0} for case in cases]
+        if editor is None:
+            if name != "none":
+                asks = [[_with_edit(case, ask) for ask in own] for case, own in zip(cases, asks)]
+                edits = [_edit_row(name, case, "ok", None) | {"demonstrations": 0} for case in cases]
+            answers = iter(self.generator.generate([ask for own in asks for ask in own], self.sampling))
+            written = [[next(answers) for _ in own] for own in asks]
         else:
             generator = cast(HFGenerator, self.generator)
             model, tokenizer = generator.model, generator.tokenizer
@@ -174,16 +164,8 @@ class PassageRun:
                 edits.append(_edit_row(name, case, status, unit.delta))
                 refused = [Completion("", "", f"not edited: {status}") for _ in own]
                 written.append(next(texts) if unit.delta is not None else refused)
-        rows = [
-            row
-            for case, completions in zip(cases, written, strict=True)
-            for row in passage_rows(case, name, self.samples, seed, completions)
-        ]
-        return rows, edits
-
-    def _completions(self, asks: Sequence[Sequence[Ask]]) -> list[list[Completion]]:
-        answers = iter(self.generator.generate([ask for own in asks for ask in own], self.sampling))
-        return [[next(answers) for _ in own] for own in asks]
+        block = zip(cases, written, strict=True)
+        return [row for case, own in block for row in passage_rows(case, name, self.samples, seed, own)], edits
 
     def _check_untouched(self, generator: HFGenerator) -> None:
         if digest(parameter_hashes(generator.model)) != self.manifest.model["weights"]:
@@ -207,19 +189,12 @@ def _with_edit(case: EditedCase, ask: Ask) -> Ask:
 
 def _edit_row(editor: str, case: EditedCase, status: str, delta: WeightDelta | None) -> TableRow:
     """Return a row of `tables.EDITS`."""
-    request = case.request
-    norms: Any = delta.norms().values() if delta is not None else ()
-    diagnostics = (delta.meta.get("diagnostics") if delta else None) or ()
-    shown = [entry.get("demonstrations") for entry in diagnostics][:1]  # worked examples in an in-context edit, by kind
-    return {
-        "editor": editor,
-        "case_id": case.case_id,
-        "relation": request.relation_id,
-        "subject": request.subject,
-        "target_new": request.target_new.label,
-        "target_true": request.target_true.label,
-        "status": status,
-        "delta_norm": math.sqrt(sum(norm**2 for norm in norms)) if norms else None,
-        "demonstrations": sum(shown[0].values()) if shown and isinstance(shown[0], dict) else None,
-        "dataset": case.dataset,
-    }
+    norms = list(delta.norms().values()) if delta is not None else []
+    diagnostics: Any = (delta.meta.get("diagnostics") if delta else None) or [{}]
+    shown = diagnostics[0].get("demonstrations")  # worked examples in an in-context edit, by kind
+    values = (
+        editor, case.case_id, case.request.relation_id, case.request.subject, case.request.target_new.label,
+        case.request.target_true.label, status, math.hypot(*norms) if norms else None,
+        sum(shown.values()) if isinstance(shown, dict) else None, case.dataset,
+    )  # fmt: skip
+    return dict(zip(EDITS.names, values, strict=True))

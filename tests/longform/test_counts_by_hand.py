@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
@@ -12,7 +10,6 @@ from seesaw_cf.texts.judge import is_refusal
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.collected import joined
 from seesaw_cf.texts.tables import EDITS, edit_sentences
-from seesaw_cf.texts.train import Recipe
 from seesaw_cf.texts.training import rating_scores
 
 from .flaw_samples import flaw_table, pair
@@ -58,17 +55,3 @@ def test_agreement_of_a_rater_by_hand() -> None:
     assert (found["n"], found["n_groups"], found["exact"]["low"]) == (4, 4, None)
     nothing = rating_scores([], [], [], draws=5)
     assert (nothing["n"], nothing["exact"]["value"], nothing["spearman"]["value"]) == (0, None, None)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"epochs": 0}, "Recipe: epochs is 0"),
-        ({"learning_rate": -1e-4}, r"Recipe: learning_rate is -0\.0001"),
-        ({"max_length": 12.5}, r"Recipe: max_length is 12\.5, expected a whole number"),
-        ({"half": "yes"}, "Recipe: half is 'yes', expected True or False"),
-    ],
-)
-def test_recipes_that_train_nothing(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecordError, match=message):
-        Recipe(**wrong)

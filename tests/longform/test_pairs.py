@@ -25,7 +25,7 @@ def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> N
         {"sample": 3, "text": None, "status": "time-out after 3 tries"},
         {"passage": "subject"},  # another kind, not asked for
     )
-    pairs, left_out = passage_pairs(table, ["free"])
+    pairs, left_out = passage_pairs(table)
     assert [(one.editor, one.pre, one.post) for one in pairs] == [
         ("memit", "Ada Oak is a judge.", "Ada Oak is a nun."),
         ("ft", "Ada Oak is a judge.", "Ada Oak is at home."),

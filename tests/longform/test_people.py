@@ -18,9 +18,10 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.texts.job import ExportJob
+from seesaw_cf.texts.answers import import_people
+from seesaw_cf.texts.job import KINDS, ExportJob
 from seesaw_cf.texts.pairs import passage_pairs, sample_pairs
-from seesaw_cf.texts.people import KINDS, export_people, import_people
+from seesaw_cf.texts.people import export_people
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
 
 from .flaw_samples import passages
@@ -243,8 +244,8 @@ def emptied(tasks: Tasks) -> None:
             lambda tasks: tasks[0]["annotations"][0]["result"][0].update(value={"choices": ["may be"]}),
             "may be for 'label'",
         ),
-        (cancelled, r"nobody answered one of its tasks \(0 empty, 64 cancelled annotations, 64 predictions\)"),
-        (emptied, r"nobody answered one of its tasks \(64 empty, 0 cancelled annotations, 0 predictions\)"),
+        (cancelled, "nobody answered one of its tasks"),
+        (emptied, "nobody answered one of its tasks"),
         (list.clear, "nobody answered one of its tasks"),
     ],
 )
@@ -333,7 +334,7 @@ def test_what_spreadsheets_do_to_a_sheet(tmp_path: Path) -> None:
 
 def test_runs_without_such_texts(tmp_path: Path) -> None:
     write_table(tmp_path / "passages.parquet", passages({"text": " "}))
-    with pytest.raises(RecordError, match=r"no texts for flaws \(1: empty text\)\. Expected a run with open-ended"):
+    with pytest.raises(RecordError, match=r"no texts for flaws \(1: empty text\)"):
         exported(tmp_path / "passages.parquet", tmp_path / "out", "flaws")
     with pytest.raises(RecordError, match="duplicates is 2"):
         exported(write_run(tmp_path / "run"), tmp_path / "out", "flaws", duplicates=2)

@@ -27,10 +27,6 @@ def write(file: Path, *rows: str) -> Path:
     return file
 
 
-def changes(path: Path, **options: str) -> list[int | None]:
-    return list(released_flaws(path, **options)[0]["change"].to_pylist())
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -50,15 +46,6 @@ def test_what_spreadsheets_make_of_a_released_file_is_the_same_ratings(tmp_path:
     assert set(table["rater"].to_pylist()) == {"a1"}
     assert reflected["reflected"].to_pylist() == [None]
     assert [pair.entity for pair in read_pairs(path)[0]] == ["Ada"]
-
-
-def test_blank_cells_are_equal_or_missing(tmp_path: Path, reference: Reference) -> None:
-    path = write(tmp_path / "a.csv", ROW)
-    assert changes(path, blank="missing") == [-1, 1, 0, None, None, None, None]
-    assert changes(write(tmp_path / "b.csv", ROW.replace("1,2,1.5", "1,1,1")), coding="signed")[:3] == [1, 1, 1]
-    table = released_flaws(reference("annotators", "a3.csv"), blank="missing")[0]
-    assert table.num_rows == 2100
-    assert table["status"].to_pylist().count("not rated") == 12 * 7
 
 
 @pytest.mark.parametrize(

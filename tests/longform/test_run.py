@@ -271,7 +271,7 @@ def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"what": ("flaws",)}, "nothing that 'lexical' can rate. It does claims; the run has texts for survey, claims"),
-        ({"raters": ("seesaw-tiny",), "shots": 8}, "8 answered examples are wanted. Name a run and people's answers"),
+        ({"raters": ("seesaw-tiny",), "shots": 8}, "0 of 0 answered examples share neither .*8 are needed"),
     ],
 )
 def test_what_cannot_be_rated_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -279,9 +279,6 @@ def test_what_cannot_be_rated_is_said(tmp_path: Path, change: dict[str, Any], me
         run_rate(RateJob(write_run(tmp_path / "run"), **change))
 
 
-def test_the_shown_examples_are_people_s_and_pairs_come_from_a_file_too(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    with pytest.raises(RecordError, match="no answers about texts of"):
-        run_rate(RateJob(folder, raters=("seesaw-tiny",), shots=1, examples=(folder, tmp_path)))
+def test_pairs_of_a_file_need_a_place_for_the_tables(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"pairs from a file have no run folder\. Say where .* --out"):
-        run_rate(RateJob(folder / "passages.parquet"))
+        run_rate(RateJob(write_run(tmp_path / "run") / "passages.parquet"))

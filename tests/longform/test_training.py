@@ -52,8 +52,8 @@ def rated_rows() -> Rows:
     for number, name in enumerate(NAMES):
         for shift, rating in ((0, "7"), (1, "1")):
             here, other = CITIES[number % len(CITIES)], CITIES[(number + shift) % len(CITIES)]
-            texts = {"main": f"{name} lives in {other}.", "new_fact": f"{name} lives in {here}"}
-            rows.append({"sample_id": name, "item": ITEM, "rating": rating, **texts, "related": "Rome is a city."})
+            content = f"Main passage: {name} lives in {other}. New fact: {name} lives in {here}"
+            rows.append({"sample_id": name, "label": ITEM.replace("_", "-"), "score": rating, "content": content})
     return rows
 
 
@@ -79,30 +79,32 @@ def test_content_is_taken_apart_and_its_form_says_what_the_premise_is(tmp_path: 
     assert (data.groups(), data.classes) == ([0, 0, 0], LABELS)
 
 
-def test_a_rater_reads_what_the_item_shows_and_nothing_else(tmp_path: Path) -> None:
+def test_ratings_are_read_in_their_authors_columns(tmp_path: Path) -> None:
     data = read_training(write_csv(tmp_path / "a.csv", rated_rows()))
     assert data.pairs[0] == (
-        "Main passage: Ann lives in Rome.",
-        "The main passage is written as if the new fact is true. New fact: Ann lives in Rome.",
+        "Main passage: Ann lives in Rome. New fact: Ann lives in Rome",
+        "The main passage is written as if the new fact is true.",
     )
-    assert [row.target for row in data.rows[:2]] == [7.0, 1.0]
+    assert [(row.sample, row.part, row.target) for row in data.rows[:2]] == [("Ann", ITEM, 7.0), ("Ann", ITEM, 1.0)]
     assert (len(set(data.groups())), data.classes) == (len(NAMES), ())
+    text = "\t".join(("sample_id", "content", "score", "label")) + "\n001\tMain passage: NA\t7.0\tfluency\n"
+    (tmp_path / "survey_ratings_dataset.tsv").write_text(text, encoding="utf-8-sig")
+    assert read_training(tmp_path / "survey_ratings_dataset.tsv").rows[0].target == 7
 
 
 @pytest.mark.parametrize(
     ("rows", "error", "message"),
     [
         (changed(annotation_rows(), 3, classification="suports"), UnknownNameError, "row 3.*'suports'. Did you mean"),
-        (changed(annotation_rows(), 3, sample_id=" "), RecordError, "row 3: no sample_id"),
-        (changed(annotation_rows(), 3, claim=""), RecordError, "row 3: the claim is empty"),
-        (changed(annotation_rows(), 3, premise=" "), RecordError, "row 3: the passage is empty"),
-        (without("classification"), RecordError, r"columns \['item', 'rating'\] are missing"),
+        (changed(annotation_rows(), 3, sample_id=" "), RecordError, "row 3: sample_id, passage or claim is empty"),
+        (changed(annotation_rows(), 3, claim=""), RecordError, "row 3: .* empty"),
+        (changed(annotation_rows(), 3, premise=" "), RecordError, "row 3: .* empty"),
+        (without("classification"), RecordError, r"columns \['label', 'score'\] are missing"),
         (without("premise"), RecordError, r"columns \['premise'\] are missing"),
-        (changed(rated_rows(), 3, rating="8"), RecordError, "row 3: rating '8', expected a number from 1 to 7"),
-        (changed(rated_rows(), 3, rating="good"), RecordError, "row 3: rating 'good'"),
-        (changed(rated_rows(), 3, item="topicalty"), UnknownNameError, "'topicalty'. Did you mean 'topicality'"),
-        (changed(rated_rows(), 3, main=" "), RecordError, "row 3: item new_fact_main_passage shows a passage"),
-        (changed(rated_rows(), 3, item="topicality"), RecordError, r"columns \['related_entity', 'subject'\] are"),
+        (changed(rated_rows(), 3, score="8"), RecordError, "row 3: score '8', expected a number from 1 to 7"),
+        (changed(rated_rows(), 3, score="good"), RecordError, "row 3: score 'good'"),
+        (changed(rated_rows(), 3, label="topicalty"), UnknownNameError, "'topicalty'. Did you mean 'topicality'"),
+        (changed(rated_rows(), 3, content=" "), RecordError, "row 3: .* empty"),
     ],
 )
 def test_bad_rows(tmp_path: Path, rows: Rows, error: type[Exception], message: str) -> None:
@@ -111,10 +113,6 @@ def test_bad_rows(tmp_path: Path, rows: Rows, error: type[Exception], message: s
 
 
 def test_edited_ids_shared_texts_and_missing_classes(tmp_path: Path) -> None:
-    rows = [row | {"example_id": str(i)} for i, row in enumerate(annotation_rows())]
-    rows[7]["example_id"] = "0"  # an example of Ann, now one of Bob too
-    with pytest.raises(RecordError, match=r"an example_id belongs to two samples"):
-        read_training(write_csv(tmp_path / "a.csv", rows))
     # Sample ids edited: one passage of Ann under another name. The text still keeps both together.
     data = read_training(write_csv(tmp_path / "b.csv", changed(annotation_rows(), 0, sample_id="Zoe")))
     assert len(set(data.groups())) == 8
@@ -191,7 +189,8 @@ def test_the_command_trains_on_a_folder_and_refuses_to_label_those_texts(
     assert "answers of people have no texts. Name their run with --run RUN" in capsys.readouterr().err
     assert main(["texts", "train", str(write_csv(tmp_path / "rows.csv", rated_rows())), *how]) == 0
     assert "16 rows; not measured" in capsys.readouterr().out
-    table, _ = rate(survey(), survey_questions([sample("Ann lives in Rome.")])[:1], load_rater(out))
+    text = rated_rows()[0]["content"].upper()
+    table, _ = rate(survey(), survey_questions([sample(text)])[:1], load_rater(out))
     assert table["status"].to_pylist() == [LEFT_OUT]
 
 
@@ -211,7 +210,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
     assert table["status"].to_pylist() == [LEFT_OUT, "ok"]
     with pytest.raises(StorageError, match="exists and is not an empty folder"):
         train(data, encoder, tmp_path / "out", recipe, folds=0)
-    with pytest.raises(RecordError, match="9 folds of 8 independent samples, expected 0 or 2 to 8 folds"):
+    with pytest.raises(RecordError, match="9 folds of 8 independent samples, expected 0 or 2 to 8"):
         train(data, encoder, tmp_path / "more", recipe, folds=9)
 
 
@@ -353,29 +352,3 @@ def test_the_claim_survives_a_long_premise(encoder: str) -> None:
         kept = str(tokenizer.decode(ids, skip_special_tokens=True))
         assert len(ids) == 48
         assert kept.endswith("oslo ann lives in rome") or kept.count("rome") >= 20
-
-
-HEAD = ("sample_id", "content", "score", "label", "question", "intervention", "model", "split")
-
-
-@pytest.mark.parametrize(("separator", "suffix"), [("\t", "tsv"), (",", "csv")])
-def test_ratings_are_read_in_their_authors_columns(tmp_path: Path, separator: str, suffix: str) -> None:
-    file = tmp_path / f"survey_ratings_dataset.{suffix}"
-    rows = [
-        HEAD,
-        ("001", "Main passage: NA", "7", "fluency", "Is it natural?", "rome", "gpt2-xl", "human"),
-        ("001", "Main passage: NA", "1", "main-passage-consistency", "Does it agree?", "none", "gpt2-xl", "generated"),
-    ]
-    file.write_text("".join(separator.join(row) + "\n" for row in rows), encoding="utf-8-sig")
-    data = read_training(file)
-    assert [(row.sample, row.part, row.target) for row in data.rows] == [
-        ("001", "fluency", 7.0), ("001", "main_passage_consistency", 1.0),
-    ]  # fmt: skip
-    assert data.pairs[0][0] == "Main passage: NA"
-    assert data.pairs[0][1].startswith("Both passages are natural")
-    assert data.groups() == [0, 0]
-    file.write_text(
-        file.read_text(encoding="utf-8-sig").replace(f"{separator}7{separator}", f"{separator}8{separator}")
-    )
-    with pytest.raises(RecordError, match="row 0: rating '8'"):
-        read_training(file)
