@@ -19,7 +19,7 @@ from seesaw_cf.effects.means import ALL, CHANGES, asked_alike, sort_prompts, tag
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_MOST_BYTES = 1 << 19  # of numbers of people x labels in one go: more do not stay near the processor
+_MOST_BYTES = 1 << 20  # of numbers of people x labels in one go: more do not stay near the processor
 # Permutations of one thread in one go: never of how many cores there are, on which last digits would depend.
 _BATCH = 64
 

@@ -76,55 +76,42 @@ class Screen:
         width = min(terminal_width(), 100)
         lines = [*_paragraph(self.about, width), ""]
         lines += _paragraph(self.missing, width) if self.missing else []
-        for sentence in self.finding:
-            lines += _paragraph(sentence, width, "  ")
+        lines += [line for sentence in self.finding for line in _paragraph(sentence, width, "  ")]
         lines += ["", *self._numbers(width)] if self.sections else []
-        rest = [f"Example: {self.example}"] if self.example else []
-        *notes, final = [*self.notes, ""] if not self.notes else self.notes
-        rest = [*rest, *notes, f"{final} {last}".strip()]
+        *notes, final = self.notes or [""]
+        rest = [*[f"Example: {self.example}"] * bool(self.example), *notes, f"{final} {last}".strip()]
         return "\n".join([*lines, "", *(line for text in rest for line in _paragraph(text, width, "  "))]).rstrip()
 
     def _numbers(self, width: int) -> list[str]:
+        """Return the sections as lines: words, a column for each number, and the badge."""
         rows = [row for own in self.sections.values() for row in own]
         badge = max((wcwidth.width(row.badge) for row in rows), default=0)
         most = max(9, min(18, (width - badge - 32) // max(1, len(self.columns)) - 2))
-        heads = [_lines(head, most) for head in self.columns]
-        cells = [[cut(row.cells[at], most) if at < len(row.cells) else "" for row in rows] for at in range(len(heads))]
-        widths = [
-            max([*map(wcwidth.width, head), *map(wcwidth.width, own), 0])
-            for head, own in zip(heads, cells, strict=True)
-        ]
-        left = width - sum(size + 2 for size in widths) - (badge + 2 if badge else 0)
+        heads = [_paragraph(head, most) for head in self.columns]
         depth = max(map(len, heads), default=0)
-        padded = [[""] * (depth - len(head)) + head for head in heads]
-        lines = [_row("", line, widths, "", left) for line in zip(*padded, strict=True)]
+        above = list(zip(*([""] * (depth - len(head)) + head for head in heads), strict=True))
+        cells = [[cut(cell, most) for cell in row.cells] + [""] * (len(heads) - len(row.cells)) for row in rows]
+        widths = [max(map(wcwidth.width, column)) for column in zip(*above, *cells, strict=True)]
+        left = width - sum(widths) - 2 * len(widths) - (badge + 2 if badge else 0)
+
+        def line(words: str, numbers: Sequence[str], verdict: str = "") -> str:
+            padded = (" " * (2 + size - wcwidth.width(cell)) + cell for cell, size in zip(numbers, widths))
+            room = left if any(numbers) else width - badge - 2
+            return f"{words}{' ' * (room - wcwidth.width(words))}{''.join(padded) * any(numbers)}  {verdict}".rstrip()
+
+        lines, places = [line("", head) for head in above], iter(cells)
         for title, own in self.sections.items():
             lines += _paragraph(title, width)
             for row in own:
                 room = left - 2 if row.cells else width - badge - 4
-                words = _paragraph(row.words, room, "  ", "    ") or [""]
-                if not row.cells:
-                    lines += [*words[:-1], f"{words[-1]:{width - badge - 2}}  {row.badge}".rstrip()]
-                    continue
-                full = [cut(cell, most) for cell in row.cells] + [""] * (len(widths) - len(row.cells))
-                *first, last = words
-                lines += [*first, _row(last, full, widths, row.badge, left)]
+                *first, last = _paragraph(row.words, room, "  ", "    ") or [""]
+                lines += [*first, line(last, next(places), row.badge)]
         return lines
 
 
-def _row(words: str, cells: Sequence[str], widths: Sequence[int], badge: str, left: int) -> str:
-    padded = [" " * (size + 2 - wcwidth.width(cell)) + cell for cell, size in zip(cells, widths, strict=True)]
-    return f"{words}{' ' * (left - wcwidth.width(words))}{''.join(padded)}  {badge}".rstrip()
-
-
 def _paragraph(text: str, width: int, indent: str = "", later: str | None = None) -> list[str]:
-    later = indent if later is None else later
     whole = wcwidth.wrap(" ".join(text.split()), width - len(indent), subsequent_indent="", break_on_hyphens=False)
-    return [f"{indent if not at else later}{line}" for at, line in enumerate(whole)]
-
-
-def _lines(text: str, width: int) -> list[str]:
-    return list(wcwidth.wrap(text, width, break_on_hyphens=False)) or [""]
+    return [f"{indent if not at or later is None else later}{line}" for at, line in enumerate(whole)]
 
 
 # The page: a first screen, parts with pictures and tables, files, and how it was made.

@@ -167,12 +167,6 @@ def test_a_changed_model_is_compared_with_its_control_on_the_same_question(tmp_p
     np.testing.assert_allclose(np.sort(excess["log_odds"]), np.sort(expected), rtol=1e-12)
 
 
-def test_a_run_without_people_has_levels_of_facts_alone(tmp_path: Path) -> None:
-    frame = build_frame(read_run(write_run(tmp_path, property_cases(2))), QUICK)
-    assert set(frame["about"]) == {"edited_fact", "other_facts"}
-    assert "contrast" not in set(frame["what"])
-
-
 def test_a_batch_has_no_interval(tmp_path: Path) -> None:
     made = cases(("P27", "P101"), 4, 8, holds=("target_new", "target_true")) + property_cases(1)
     frame = build_frame(read_run(write_run(tmp_path, made, ("memit", "random(memit)"), protocol="batch")), QUICK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -14,20 +13,14 @@ from hypothesis import strategies as st
 
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
-from seesaw_cf.report.levels import BADGES, Level, harm_phrase, level_counts, level_sentence, levels_of
-from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_counts, group_sentence
-from seesaw_cf.report.words import amount, control_words, digits_for, percent
+from seesaw_cf.report.levels import BADGES, Level, harm_phrase, level_counts, level_sentence
+from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_sentence
+from seesaw_cf.report.words import amount, percent
 
-SENTENCES = {
-    "worse": "Worse than a random edit of the same size by 4.0 points [2.0, 6.0].",
-    "slightly_worse": "A little worse than a random edit of the same size, by 4.0 points [2.0, 6.0]: below the 2.0 "
-    "points declared to matter.",
-    "no_worse": "No worse than a random edit of the same size: within 2.0 points, 4.0 points [2.0, 6.0].",
-    "better": "Less harm than a random edit of the same size, by −4.0 points [−6.0, −2.0].",
-    "undecided": "Not decided: seen 4.0 points [2.0, 6.0] worse than a random edit of the same size, which chance "
-    "can do.",
-    "too_few": "Too few to tell: too few edits: 3.",
-}
+# Verdict -> what its sentence says.
+SENTENCES = {"worse": "Worse than a random", "slightly_worse": "below the 2.0 points", "no_worse": "within 2.0 points"}
+SENTENCES |= {"better": "Less harm", "undecided": "which chance can do", "too_few": "too few edits: 3"}
+SENTENCES |= {"no_control": "no control edit was made"}
 
 
 def level(verdict: str, **changes: Any) -> Level:
@@ -41,14 +34,7 @@ def level(verdict: str, **changes: Any) -> Level:
 
 @pytest.mark.parametrize("verdict", SENTENCES)
 def test_every_verdict_has_its_sentence(verdict: str, made: Report) -> None:
-    assert level_sentence(level(verdict), made.run) == SENTENCES[verdict]
-
-
-def test_a_change_without_a_control_is_compared_with_before(made: Report) -> None:
-    alone = replace(level("no_control"), rows={"change": level("no_control").decided})
-    assert (
-        level_sentence(alone, made.run) == "Changed for the worse by 4.0 points [2.0, 6.0]; no control edit was made."
-    )
+    assert SENTENCES[verdict] in level_sentence(level(verdict), made.run)
 
 
 def test_every_verdict_has_a_badge() -> None:
@@ -60,13 +46,6 @@ def test_few_edits_that_carry_half_of_the_damage_are_counted(made: Report) -> No
     assert counted == "10 questions, 5 people, 8 edits; half of the damage comes from 2 of 8 edits"
     assert "half" not in level_counts(level("worse", n_edits=80), made.run)
     assert "half" not in level_counts(level("undecided"), made.run)
-
-
-def test_a_change_has_its_own_noun(made: Report) -> None:
-    edits = made.run.edits.assign(status="asked only")
-    run = replace(made.run, edits=edits)
-    assert run.noun == "change"
-    assert control_words("random(memit)", run) == "a random change of the same size"
 
 
 @pytest.mark.parametrize(
@@ -98,11 +77,6 @@ def test_percent_never_rounds_to_nobody_or_everybody(share: float) -> None:
     assert shown == pytest.approx(100 * share, abs=0.6)
     if 1e-4 < share < 1 - 1e-4:
         assert 0 < shown < 100
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3))
-def test_digits_stay_in_their_range(numbers: list[float]) -> None:
-    assert 0 <= digits_for(*numbers) <= 4
 
 
 @pytest.mark.parametrize(
@@ -186,11 +160,6 @@ def test_no_claim_says_what_could_be_missed(verdicts: list[str], sentence: str, 
     assert group_sentence(frame, made.run, AuditSettings()) == sentence
 
 
-def test_counts_of_groups_add_up(made: Report) -> None:
-    rows = [{"verdict": "hit_harder"}, {"verdict": "undecided", "group": "a"}, {"verdict": "too_few", "group": "b"}]
-    assert group_counts(contrasts(rows, made), made.run) == "2 compared, 1 hit harder; 1 have too few people"
-
-
 def test_the_finding_names_no_size_whose_interval_holds_zero(made: Report) -> None:
     for sentence in finding(made.frame, made.run, made.settings):
         for low, high in re.findall(r"\[(−?[\d.]+), (−?[\d.]+)\]", sentence):
@@ -203,9 +172,3 @@ def test_refused_and_unscored_are_said_before_any_share(made: Report) -> None:
     assert "scores missing" in missing
     screen = made.screen.terminal()
     assert screen.index("refused") < screen.index("still right")
-
-
-def test_levels_are_those_of_the_deciding_scale(made: Report) -> None:
-    for own in levels_of(made.frame, made.run):
-        assert own.decided["decides"]
-        assert own.rows["change"]["scale"] == own.decided["scale"]

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RunFolderError
 from seesaw_cf.records import groups
 from seesaw_cf.report import read_run, report
 from seesaw_cf.report.paper import decreases, paper_effects, paper_page, paper_tables
@@ -58,20 +57,10 @@ def test_editors_of_two_runs_are_compared_on_the_same_questions(folders: list[Pa
     assert len(pooled)
 
 
-def test_a_run_named_twice_is_refused(folders: list[Path]) -> None:
-    with pytest.raises(RunFolderError, match="named twice"):
-        report_several([folders[0], folders[0]], QUICK)
-
-
 def test_what_runs_disagree_in_is_said(folders: list[Path], tmp_path: Path) -> None:
     other = write_run(tmp_path, MADE, ("memit",), seed=4)
     notes = report_several([folders[0], other], QUICK, ["first", "second"]).screen.notes
     assert any("differ in their seed: 3 in first; 4 in second" in note for note in notes)
-
-
-def test_the_command_needs_a_folder_for_several(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", *map(str, folders)]) == 1
-    assert "--out is missing" in capsys.readouterr().err
 
 
 def test_the_papers_tables_count_what_they_show(folders: list[Path], tmp_path: Path) -> None:

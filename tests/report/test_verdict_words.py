@@ -16,23 +16,17 @@ NAN = math.nan
 # value, corrected p, farther end of the 90 % interval, edits, sign of harm -> verdict; margin .02, noise floor .001
 LEVELS = [
     (0.05, 0.001, 0.07, 100, 1, "worse"),
-    (-0.05, 0.001, 0.07, 100, -1, "worse"),
-    (0.05, 0.001, 0.07, 20, 1, "worse"),
+    (-0.05, 0.001, 0.07, 20, -1, "worse"),
     (-0.05, 0.001, 0.07, 100, 1, "better"),
     (0.05, 0.06, 0.07, 100, 1, "undecided"),
-    (0.015, 0.001, 0.018, 100, 1, "slightly_worse"),
     (0.0199, 0.001, 0.03, 100, 1, "slightly_worse"),
-    (0.002, 0.6, 0.0199, 100, 1, "no_worse"),
     (0.015, 0.001, 0.018, 10, 1, "slightly_worse"),
-    (0.015, 0.001, 0.025, 100, 1, "slightly_worse"),
     (-0.015, 0.001, 0.018, 100, 1, "no_worse"),
-    (0.002, 0.6, 0.018, 100, 1, "no_worse"),
+    (0.002, 0.6, 0.0199, 80, 1, "no_worse"),
     (0.002, 0.6, 0.018, 79, 1, "undecided"),
-    (0.002, 0.6, 0.018, 80, 1, "no_worse"),
     (0.002, 0.6, 0.0201, 100, 1, "undecided"),
     (0.0005, 0.001, 0.0007, 100, 1, "no_worse"),  # below the noise floor nothing is decided
     (0.05, NAN, 0.07, 100, 1, "too_few"),
-    (NAN, NAN, NAN, 3, 1, "too_few"),
 ]
 
 

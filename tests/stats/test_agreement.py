@@ -149,12 +149,6 @@ def test_perfect_chance_and_constant() -> None:
     assert result["majority_share"] == 1
 
 
-def test_missing_labels_are_counted_and_never_labels() -> None:
-    result = as_json(annotator_agreement)([[1, None, 1], [0, 0, 0], [None, None, 1]], names=["x", "y", "z"], draws=20)
-    assert result["n_missing"] == 3
-    assert (result["percent"]["x/y"]["n"], result["percent"]["x/z"]["n"], result["percent"]["all"]["n"]) == (1, 2, 1)
-
-
 @pytest.mark.parametrize(
     ("rows", "more", "message"),
     [

@@ -67,22 +67,6 @@ def test_the_interval_excludes_zero_exactly_where_p_is_below_the_level(seed: int
     assert (estimate.p < 0.05) == (not estimate.low <= 0 <= estimate.high)
 
 
-def test_clusters_that_all_moved_alike_have_a_p() -> None:
-    flips = ClusterFlips(CLUSTERS)
-    assert np.isnan(flips.add(np.ones(N), MEAN, {"cluster": CODE}).p)
-    (estimate,), corrected = flips.corrected(1999, seed=0)
-    assert estimate.p == pytest.approx(2 / 2**CLUSTERS, abs=0.006)
-    assert corrected[0] == estimate.p
-
-
-def test_two_dimensions_and_no_draws_are_corrected_by_holm() -> None:
-    flips = ClusterFlips(N)
-    for shift in (0.0, 3.0):
-        flips.add(_values(1, shift), MEAN, {"a": CODE, "b": np.arange(N) % 8})
-    estimates, corrected = flips.corrected(99, seed=0)
-    assert corrected.tolist() == pytest.approx([estimates[0].p, 2 * estimates[1].p])
-
-
 @pytest.mark.slow
 def test_a_family_without_a_difference_is_rejected_at_its_level() -> None:
     """Eight tests in 200 draws: no more than chance makes of 5 %."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from scipy import stats
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import (
     adjust,
-    adjust_families,
     equivalence_p,
     mcnemar,
     minimum_detectable_effect,
@@ -46,30 +44,6 @@ def closed_holm(p: list[float]) -> list[float]:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_the_correction_agrees_with_its_definition(p: list[float]) -> None:
     assert adjust(p) == pytest.approx(closed_holm(p), abs=1e-12)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.exhaustive  # the first import of statsmodels is slow
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_the_correction_agrees_with_statsmodels(p: list[float]) -> None:
-    multitest = pytest.importorskip(
-        "statsmodels.stats.multitest", reason="statsmodels.stats.multitest is not installed"
-    )
-    assert adjust(p) == pytest.approx(multitest.multipletests(p, method="holm")[1], abs=1e-12)
-
-
-def test_families_are_declared_columns() -> None:
-    table = pd.DataFrame({"editor": ["a", "a", "b", "b"], "p": [0.01, 0.02, 0.01, NAN]})
-    found = adjust_families(table, ["editor"])
-    assert found["p_adjusted"].tolist() == pytest.approx([0.02, 0.02, 0.01, NAN], nan_ok=True)
-    assert found["family_size"].tolist() == [2, 2, 1, 1]
-    assert adjust_families(table, [])["p_adjusted"].max() == pytest.approx(0.03)
-
-
-def test_bad_p_values() -> None:
-    with pytest.raises(RecordError, match=r"range 0.1..5, expected 0..1"):
-        adjust([0.1, 5])
 
 
 def test_step_down_by_hand() -> None:

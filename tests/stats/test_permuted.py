@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_means, permuted
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
@@ -94,19 +93,6 @@ def test_permutations_give_the_p_of_the_slow_way(seed: int, most: int, asked: fl
     assert np.array_equal(step_down(plain[0], drawn), step_down(plain[0], plain), equal_nan=True)
 
 
-def test_an_edit_of_two_blocks_is_two_edits() -> None:
-    rng = np.random.default_rng(0)
-    edit, person = (code.ravel() for code in np.indices((12, 20)))
-    block, values = person % 2, rng.normal(size=(edit.size, 1))
-    member = (rng.random((20, 2)) < 0.5).astype(float)
-    one, two = (
-        LabelledPeople(code, person, block, values, 20).p(np.arange(20)[None], member, 1 - member)
-        for code in (edit, edit + 12 * block)
-    )
-    assert np.array_equal(one, two, equal_nan=True)
-    assert np.isfinite(one[0]).all()
-
-
 def test_what_is_not_tested_is_not_computed() -> None:
     rng = np.random.default_rng(0)
     edit, person = (code.ravel() for code in np.indices((12, 20)))
@@ -115,23 +101,6 @@ def test_what_is_not_tested_is_not_computed() -> None:
     tested = np.array([[True, False, True], [False, False, False], [False, True, False]])
     every, some = (asked.p(np.arange(20)[None], member, 1 - member, chosen) for chosen in (None, tested))
     assert np.array_equal(some, np.where(tested[:, None, None], every, np.nan), equal_nan=True)
-
-
-def test_what_no_labelling_can_test_has_no_p() -> None:
-    edit, person = (code.ravel() for code in np.indices((9, 12)))
-    values = np.random.default_rng(0).normal(size=(edit.size, 1))
-    asked = LabelledPeople(edit, person, np.zeros(edit.size, np.intp), values, 12)
-    member = np.column_stack([np.arange(12) < n for n in (0, 1, 4, 5, 6, 8)]).astype(float)
-    found = asked.p(np.arange(12)[None], member, 1 - member)
-    assert np.isnan(found[0, 0, 0]).tolist() == [True, True, True, False, False, True]
-
-
-def test_values_that_are_no_numbers_are_refused() -> None:
-    code = np.zeros(2, np.intp)
-    with pytest.raises(RecordError, match="values are not all finite"):
-        LabelledPeople(code, code, code, np.array([[1.0], [np.nan]]), 1)
-    with pytest.raises(RecordError, match="labelled people"):
-        LabelledPeople(code, code[:1], code, np.ones((2, 1)), 1)
 
 
 def test_blocks_of_few_people_have_the_p_of_the_slow_way() -> None:
