@@ -24,10 +24,12 @@ from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import cut
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.means import ALL, AXES, UNKNOWN
+from seesaw_cf.records import groups
 from seesaw_cf.report.frame import HARM
+from seesaw_cf.report.levels import LEVELS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.words import sort_groups, unit_of
+from seesaw_cf.report.words import in_order, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,11 +59,6 @@ _STYLE: Mapping[str, object] = {
 _ROW = 0.24  # inches a line takes
 _LABEL, _TITLE = 28, 26  # letters of a name, of a line of a title
 _LEAST_PIXELS = 11  # of a letter on a page
-_PANELS = {
-    ("other_facts", ""): "Right answers about other facts lost",
-    ("other_people", "old"): "Old answer true: false answer's gain",
-    ("other_people", "new"): "New answer true: right answer's loss",
-}
 _Mark = tuple[float, float, float, float, str]
 
 
@@ -129,44 +126,47 @@ def _draw(ax: Axes, panel: Panel) -> None:
 
 
 def level_figure(frame: pd.DataFrame, run: RunResult) -> Figure | None:
-    """Return what happened to everybody: a panel a unit, each editor above its control, with 95 % intervals.
+    """Return what happened to everybody: a panel a level, each editor above its control, with 95 % intervals.
 
     None where no level was asked.
     """
-    everybody = frame[(frame["relation"] == ALL) & (frame["axis"] == ALL) & (frame["what"] == "change")]
-    everybody = everybody[np.isfinite(everybody["value"].astype(float))]
-    order = list(
-        dict.fromkeys(name for editor in run.audited for name in (editor, *(c for e, c in run.controls if e == editor)))
-    )
+    pairs = [(editor, *(control for of, control in run.controls if of == editor)) for editor in run.audited]
+    order = list(dict.fromkeys(name for pair in pairs for name in pair))
     panels = []
-    for (about, answer), title in _PANELS.items():
-        own = everybody[(everybody["about"] == about) & (everybody["true_answer"] == answer)]
-        decided = own.loc[own["decides"].astype(bool) & own["editor"].isin(run.audited), "scale"]
-        own = own[(own["scale"] == (decided.iloc[0] if len(decided) else None)) & own["editor"].isin(order)]
-        if len(own):
+    for (about, answer), (_, measure) in LEVELS.items():
+        own = _changes(frame, about, answer, run.audited, order)
+        if len(own := own[own["axis"] == ALL]):
+            title = f"{answer} answer true: {measure}".capitalize() if answer else "Other facts: right answers lost"
             panels.append(_panel(own, title, "editor", [name for name in order if name in set(own["editor"])], run))
     return draw_panels(panels) if panels else None
+
+
+def _changes(
+    frame: pd.DataFrame, about: str, answer: str, editors: Sequence[str], order: Sequence[str]
+) -> pd.DataFrame:
+    """Return changes over all relations on the scale that decides about everybody, of the first of these editors."""
+    own = frame[(frame["relation"] == ALL) & (frame["what"] == "change") & (frame["about"] == about)]
+    own = own[(own["true_answer"] == answer) & own["editor"].isin(order) & np.isfinite(own["value"].astype(float))]
+    decided = own[own["decides"].astype(bool) & (own["axis"] == ALL) & own["editor"].isin(editors)]
+    return own[own["scale"] == (decided["scale"].iloc[0] if len(decided) else None)]
 
 
 def forest_figures(
     frame: pd.DataFrame, run: RunResult, answers: Sequence[str] = ("old", "new")
 ) -> Iterator[tuple[str, str, Figure]]:
     """Yield (editor, true answer, forest): every group's mean change with its people, beside its control's."""
-    people = frame[(frame["about"] == "other_people") & (frame["what"] == "change") & (frame["relation"] == ALL)]
     for editor in run.audited:
         for answer in answers:
-            own = people[(people["true_answer"] == answer) & people["editor"].isin((editor, run.control_of(editor)))]
-            decided = own[(own["editor"] == editor) & (own["axis"] == ALL) & own["decides"].astype(bool)]
-            if decided.empty:
-                continue
-            own = own[(own["scale"] == decided["scale"].iloc[0]) & (own["group"] != UNKNOWN)]
+            own = _changes(frame, "other_people", answer, [editor], [editor, run.control_of(editor)])
+            own = own[own["group"] != UNKNOWN]
             by_axis = {axis: rows for axis in (ALL, *AXES) if len(rows := own[own["axis"] == axis])}
-            panels = [
-                _panel(rows, "" if axis == ALL else axis, "group", sort_groups(axis, rows["group"]), run)
-                for axis, rows in by_axis.items()
-            ]
-            panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
-            yield editor, answer, draw_panels(panels, one_axis=True)
+            panels = []
+            for axis, rows in by_axis.items():
+                names = in_order(rows["group"], (ALL, *groups.AXES.get(axis, ())))
+                panels.append(_panel(rows, "" if axis == ALL else axis, "group", names, run))
+            if panels:
+                panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
+                yield editor, answer, draw_panels(panels, one_axis=True)
 
 
 def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run: RunResult) -> Panel:
@@ -179,8 +179,8 @@ def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run:
         y = names.index(row[line]) + (0.16 if below else -0.16 if line == "group" else 0.0)
         marks.append((y, value, low, high, colours(run)[row["editor"]]))
     people = rows.groupby(line)["n_people"].max()
-    groups = [f"{'everybody' if name == ALL else name} ({people[name]:,})" for name in names]
-    labels = groups if line == "group" else names
+    counted = [f"{'everybody' if name == ALL else name} ({people[name]:,})" for name in names]
+    labels = counted if line == "group" else names
     return Panel(title, labels, marks, factor * float(rows["margin"].iloc[0]), f"worse, {unit} \u2192")
 
 

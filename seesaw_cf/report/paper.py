@@ -18,14 +18,15 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.accuracy import accuracy_table
 from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.bias import group_effects
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.effects.tables import ScoreFile
 from seesaw_cf.records import groups
-from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.figures import COLOURS, INK, save_figure, style
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import model_name, rows_of
-from seesaw_cf.report.words import minus, relation_name, sort_pairs, sort_relations
+from seesaw_cf.report.words import in_order, minus, relation_name
 from seesaw_cf.stats.simple import tolerance
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _cell(table: int, panel: Any, row: str, column: Any, numbers: Cell) -> Cell:
 
 def _group_cells(effects: pd.DataFrame) -> Iterator[Cell]:
     """Yield Tables 10 to 15: property and method, or property and model, by group."""
-    for relation in sort_relations(effects["relation"]):
+    for relation in in_order(effects["relation"], RELATIONS, ALL):
         rows = effects[(effects["relation"] == relation)]
         for row in rows_of(rows[rows["axis"].isin(list(_BY_MODEL)) & (rows["n_cases"] > 0)]):
             if row["group"] not in groups.members(row["axis"]):
@@ -132,7 +133,7 @@ def _accuracy_cells(runs: Sequence[RunResult]) -> Iterator[Cell]:
         for editor, own in accuracy[accuracy["n"] > 0].groupby("editor", sort=False):
             rows = {(row["edit_relation"], row["effect_relation"]): row for row in rows_of(own)}
             places = ((4, editor, model, "change"), (5, model, "Pre-edit", "pre"), (5, model, editor, "post"))
-            for pair in sort_pairs(rows):
+            for pair in in_order(rows, PAIRS, (ALL, ALL)):
                 for table, panel, column, name in places:
                     low, high = ("low", "high") if name == "change" else (f"{name}_low", f"{name}_high")
                     numbers = {key: 100 * rows[pair][of] for key, of in (("value", name), ("low", low), ("high", high))}
@@ -187,7 +188,7 @@ def _by_group(effects: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
     shown = effects[effects["axis"].isin(("race", "region")) & (effects["n_cases"] > 0)]
     near = shown[shown["relation"].isin(_PICTURED)]
     for model, rows in (near if len(near) else shown).groupby("model", sort=False):
-        relations = sort_relations(rows["relation"])
+        relations = in_order(rows["relation"], RELATIONS, ALL)
         figure = Figure(figsize=(6 * len(relations), 7), layout="constrained")
         axes = figure.subplots(2, len(relations), squeeze=False)
         for across, axis in enumerate(("race", "region")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from seesaw_cf.base.checks import brief
-from seesaw_cf.base.files import csv_text, sweep, write_text
+from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
@@ -25,10 +24,9 @@ from seesaw_cf.report.levels import level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables, save_paper_figures
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
-from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page
+from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
 from seesaw_cf.report.tables import ABOUT, answer_table, answers_of, edit_table, example, tables_of
 from seesaw_cf.report.words import control_words
-from seesaw_cf.stats.plain import plain
 
 FALSE_FACTS = (
     "The edits write something false about real people into a model, to measure what else moves. Nothing that an "
@@ -141,19 +139,14 @@ class Report:
             yield Part("Edits that turned most answers wrong", [text], table=edit_table(self.tables["edits"]))
 
     def record(self) -> JsonObject:
-        """Return the report as plain JSON: the screen, the levels, the gates, the settings and the run's manifest."""
-        levels = self.tables.get("levels", pd.DataFrame())
-        return dict(
-            plain(
-                {
-                    "screen": self.screen.record(),
-                    "levels": rows_of(levels),
-                    "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
-                    "settings": asdict(self.settings) | {"noise_floor": self.run.floor},
-                    "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
-                }
-            )
-        )
+        """Return the report for a JSON file: the screen, the levels, the gates, the settings and the run's manifest."""
+        return {
+            "screen": self.screen.record(),
+            "levels": rows_of(self.tables.get("levels", pd.DataFrame())),
+            "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
+            "settings": asdict(self.settings) | {"noise_floor": self.run.floor},
+            "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
+        }
 
     def write(self, folder: Path, *, pictures: bool = False, paper: bool = False) -> None:
         """Write `report.html`, `report.json`, the folder `tables` and, if asked, the folder `pictures`.
@@ -168,14 +161,9 @@ class Report:
         Raises:
             StorageError: A file could not be written.
         """
-        sweep(folder)
-        write_text(folder / "report.html", self.page())
-        for name in ABOUT:
-            if name in self.tables:
-                write_text(folder / "tables" / f"{name}.csv", csv_text(self.tables[name]))
-            else:
-                (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
-        write_text(folder / "report.json", json.dumps(self.record(), ensure_ascii=False, indent=1) + "\n")
+        for name in set(ABOUT) - set(self.tables):
+            (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
+        write_files(folder, self.page(), self.record(), self.tables)
         if pictures:
             figures.save_figures(self.frame, self.run, folder / "pictures")
         if paper:

@@ -8,13 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
+import pandas as pd
 import wcwidth
 from jinja2 import Environment, Template
 from markupsafe import Markup
 
+from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.terminal import cut, terminal_width
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.stats.plain import json_text
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,15 @@ def render_page(
     """
     words = {"screen": screen, "parts": parts, "checks": checks, "tables": tables, "foot": foot, "command": command}
     return _template().render(**words, reading=reading)
+
+
+def write_files(folder: Path, page: str, record: object, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write `report.html`, `report.json` and `tables/NAME.csv`; raise StorageError where that fails."""
+    sweep(folder)
+    write_text(folder / "report.html", page)
+    write_text(folder / "report.json", json_text(record))
+    for name, table in tables.items():
+        write_text(folder / "tables" / f"{name}.csv", csv_text(table))
 
 
 @cache

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.effects.means import ALL, UNKNOWN
-from seesaw_cf.records import groups
-from seesaw_cf.records.relations import PAIRS, RELATIONS
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.pairs import RunResult
 
+Name = TypeVar("Name", str, tuple[str, str])
 CONTROL_WORDS: Mapping[str, str] = {
     "random": "a random {noun} of the same size",
     "identity": "the same {noun} to the right answer",
@@ -88,21 +87,8 @@ def relation_name(relation_id: str) -> str:
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
 
 
-def sort_relations(relations: Iterable[str]) -> list[str]:
-    """Return relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
-    order = list(RELATIONS)
-    places = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
-    return sorted(set(relations), key=lambda name: (places.get(name, len(order)), name))
-
-
-def sort_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (edit, effect) pairs without repeats, in the order of Table 7, then any other, ("all", "all") last."""
-    places = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
-    return sorted(set(pairs), key=lambda pair: (places.get(pair, len(PAIRS)), pair))
-
-
-def sort_groups(axis: str, names: Iterable[str]) -> list[str]:
-    """Return groups without repeats: "all"; the papers' groups, in their order; any other; "unknown" last."""
-    reported = groups.AXES.get(axis, ())
-    rank = {name: number for number, name in enumerate((ALL, *reported))} | {UNKNOWN: len(reported) + 2}
-    return sorted(set(names), key=lambda name: (rank.get(name, len(reported) + 1), name))
+def in_order(names: Iterable[Name], order: Iterable[Name], last: Name | None = None) -> list[Name]:
+    """Return names without repeats: those of an order, then any other, and one last."""
+    places = {name: number for number, name in enumerate(order)}
+    others = len(places)
+    return sorted(set(names), key=lambda name: (others + 1 if name == last else places.get(name, others), name))
