@@ -29,7 +29,7 @@ _SINGLE_FROM = 1 << 10
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-10 is right to 1e-3 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _TINY = np.finfo(np.float64).tiny
-_SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
+_SPARSE = 0.05  # below this share of filled cells a sparse product is the faster one
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class _Block:
         weights = [inverse[None], *(np.array([wide, -wide * own]) for own in middle)]
         of_people = np.empty((len(weights), *sides.shape[:2], sides.shape[-1]), sides.dtype)
         for out, matrix, own in zip(of_people, [self._counts, *self._both], weights):
-            parts = own.reshape(len(own), -1, self._n_edits).transpose(0, 2, 1)  # (people, parts x edits) times it
-            whole = np.asarray(matrix @ parts.reshape(len(own) * self._n_edits, -1)).T
+            parts = np.concatenate(own.reshape(len(own), -1, self._n_edits), axis=1)  # (sides, parts x edits)
+            whole = parts @ matrix.T if isinstance(matrix, np.ndarray) else np.asarray(matrix @ parts.T).T
             first, second = whole.reshape(*own.shape[1:-1], -1)
             np.multiply(first, sides[..., 0, :], out=out)
             out += second * sides[..., 1, :]
