@@ -140,8 +140,8 @@ class LocateThenEdit(EditsGroups):
             if len(moment.matrix) != size:
                 raise EditError(
                     f"{self.config.editor}: the second moment of layer {layer} is of size {len(moment.matrix)}, the "
-                    f"keys of {type(parts.model).__name__} have length {size} there: the editor was fitted on another "
-                    "model. Fit it again: editor = editor.fit(model, tokenizer). The model is unchanged."
+                    f"keys of {type(parts.model).__name__} have length {size}: the editor was fitted on another model. "
+                    "Fit it again: editor = editor.fit(model, tokenizer)."
                 )
 
 

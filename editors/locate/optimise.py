@@ -215,10 +215,9 @@ def _log(logs: list[list[_Terms]], active: Tensor, edits: Sequence[PreparedEdit]
         if not all(abs(value) < float("inf") for value in row):
             request = edits[index].request
             raise EditError(
-                f"edit {request.text!r} -> {request.target_new.label!r}: the loss is {row[0]} "
-                f"at step {len(logs[index])} (nll {row[1]}, kl {row[2]}, decay {row[3]}), expected a finite number. "
-                "The model is unchanged. "
-                "Lower learning_rate, or load the model in bfloat16 or float32 instead of float16."
+                f"edit {request.text!r} -> {request.target_new.label!r}: the loss is {row[0]} at step "
+                f"{len(logs[index])} (nll {row[1]}, kl {row[2]}, decay {row[3]}), expected a finite number. The model "
+                "is unchanged. Lower learning_rate, or load the model in bfloat16 or float32 instead of float16."
             )
 
 
@@ -237,15 +236,13 @@ def _plan(
     anchors: list[tuple[int, int]] = []
     for index in indices:
         edit = edits[index]
-        for row in edit.rows:
+        for row in (*edit.rows, edit.anchor):  # an anchor has no targets
             first = len(row.ids) - len(row.targets)
-            weight = 1.0 / len(row.targets) / len(edit.rows)
-            targets += [(len(rows), first + k, token, weight, index) for k, token in enumerate(row.targets)]
+            for k, token in enumerate(row.targets):
+                targets.append((len(rows), first + k, token, 1.0 / len(row.targets) / len(edit.rows), index))
             rows.append(row)
             owner.append(index)
-        anchors.append((len(rows), edit.anchor.lookup))
-        rows.append(edit.anchor)
-        owner.append(index)
+        anchors.append((len(rows) - 1, edit.anchor.lookup))
     top = parts.n_layers - 1 if config.loss_layer is None else max(config.loss_layer, layer)
     start = layer if inside and parts.row.post_norm else layer + 1
     layout = lay_out(parts, rows, start, top)

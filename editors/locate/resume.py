@@ -190,14 +190,14 @@ def _packed(parts: ModelParts, rows: Sequence[InputRow], skips: Sequence[int], f
         with hooked([stop_after(parts.block(last))]):
             parts.model(**_arguments(parts, head, mask, cache))
         prefix = [ConstantLayer(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, arg-type]
-    hidden, calls = _record(parts, first, last, **_after(head, tail, parts, prefix))
+    # the model goes on behind the constant tokens
+    mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
+    after = _arguments(parts, tail, mask, Cache(layers=list(prefix)) if prefix else None)
+    hidden, calls = _record(parts, first, last, **after)
     return ResumableRows(hidden, calls, tail.starts, parts.model)
 
 
-_Arguments = dict[str, object]  # of a model's forward pass
-
-
-def _arguments(parts: ModelParts, tokens: PackedRows, mask: Tensor, cache: Cache | None) -> _Arguments:
+def _arguments(parts: ModelParts, tokens: PackedRows, mask: Tensor, cache: Cache | None) -> dict[str, object]:
     return {
         "input_ids": tokens.ids,
         "position_ids": tokens.places[1],
@@ -205,12 +205,6 @@ def _arguments(parts: ModelParts, tokens: PackedRows, mask: Tensor, cache: Cache
         cache_name(parts.model): cache,
         "use_cache": cache is not None,
     }
-
-
-def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> _Arguments:
-    """Return the arguments with which the model goes on behind the constant tokens."""
-    mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
-    return _arguments(parts, tail, mask, Cache(layers=list(prefix)) if prefix else None)
 
 
 def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...]]:

@@ -109,16 +109,21 @@ def _seen_by_each(
 
     Keys and values are those of `layer`.
     """
+
+    def seen(edits: Sequence[PreparedEdit], earlier: RowEdits | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens, earlier)
+        return keys_of(parts, edits, layer, max_tokens, earlier), bare.values, bare.stream
+
     deltas = [WeightDelta(update) for update in updates if update]
     if deltas and not _separate(parts, deltas, layer):
         activations = []
         for group, delta in zip(groups, deltas, strict=True):
             with applied(parts.model, delta):
-                activations.append(_seen(parts, group, layer, last, max_tokens))
+                activations.append(seen(group))
         return activations
     owners = [number for number, group in enumerate(groups) for _ in group]
-    earlier = RowEdits(deltas, owners) if deltas else None
-    keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens, earlier)
+    every = [edit for group in groups for edit in group]
+    keys, values, now = seen(every, RowEdits(deltas, owners) if deltas else None)
     sizes = [len(group) for group in groups]
     return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
 
@@ -130,15 +135,3 @@ def _separate(parts: ModelParts, deltas: Sequence[WeightDelta], layer: int) -> b
     """
     dtype = parts.weight(layer).dtype
     return dtype == torch.promote_types(dtype, torch.float32) and not any(obstacle(parts.model, d) for d in deltas)
-
-
-def _seen(
-    parts: ModelParts,
-    edits: Sequence[PreparedEdit],
-    layer: int,
-    last: int,
-    max_tokens: int,
-    earlier: RowEdits | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens, earlier)
-    return keys_of(parts, edits, layer, max_tokens, earlier), bare.values, bare.stream

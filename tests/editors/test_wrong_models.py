@@ -85,7 +85,7 @@ def test_an_editor_fitted_on_a_model_of_another_width_is_refused(name: str) -> N
     editor = fitted(name)
     wide = tiny_model("llama", intermediate_size=80)
     before = fingerprint(wide)
-    message = r"is of size 48, the keys of LlamaForCausalLM have length 80.*fitted on another model.*editor\.fit"
+    message = r"is of size 48, the keys of LlamaForCausalLM have length 80.*another model"
     with pytest.raises(EditError, match=message):
         editor.edit(wide, TOKENIZER, REQUESTS[:1])
     if hasattr(editor, "edit_each"):
