@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -60,22 +61,17 @@ def watch(
         The handles, for `hooked`.
     """
 
-    def keep_input(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], None]:
-        def hook(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
-            seen[name] = args[0] if args else kwargs["hidden_states"]
+    def keep_input(name: str, _: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+        seen[name] = args[0] if args else kwargs["hidden_states"]
 
-        return hook
+    def keep_output(name: str, _: nn.Module, args: tuple[Tensor, ...], output: object) -> None:
+        seen[name] = first_tensor(output)
 
-    def keep_output(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], object], None]:
-        def hook(_: nn.Module, args: tuple[Tensor, ...], output: object) -> None:
-            seen[name] = first_tensor(output)
-
-        return hook
-
-    handles: list[RemovableHandle] = [
-        module.register_forward_pre_hook(keep_input(name), with_kwargs=True) for name, module in (inputs or {}).items()
-    ]
-    handles += [module.register_forward_hook(keep_output(name)) for name, module in (outputs or {}).items()]
+    handles: list[RemovableHandle] = []
+    for name, module in (inputs or {}).items():
+        handles.append(module.register_forward_pre_hook(partial(keep_input, name), with_kwargs=True))
+    for name, module in (outputs or {}).items():
+        handles.append(module.register_forward_hook(partial(keep_output, name)))
     return handles
 
 

@@ -76,7 +76,7 @@ def make_run(
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
-    What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.prepare`.
+    Records, texts, names and settings are read before the weights; layers and what editors need are checked after.
 
     Args:
         job: What to do.
@@ -87,7 +87,7 @@ def make_run(
         objects: Name -> editor to use as it is.
 
     Raises:
-        SeesawError: A name, file, record or amount of memory that cannot be used.
+        SeesawError: A name, file or record that cannot be used.
     """
     if job.threads is not None:
         torch.set_num_threads(job.threads)

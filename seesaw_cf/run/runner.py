@@ -181,13 +181,12 @@ class Run:
             before = self.before.of(block.units)
             change = self.second.outcomes if name in self.external else partial(self._edit, before)
             try:
-                outcomes = change(name, block.units)
+                for unit, outcome in zip(block.units, change(name, block.units), strict=True):
+                    self._keep(name, unit.key, outcome.delta)
+                    self._write(name, unit, before, outcome)
             except SystemExit as error:
                 what = f"it ended the program (sys.exit({error.code!r})), expected an edit or an exception"
                 raise EditError(f"{name}: {what}. Correct it.") from error
-            for unit, outcome in zip(block.units, outcomes, strict=True):
-                self._keep(name, unit.key, outcome.delta)
-                self._write(name, unit, before, outcome)
             if any(unit in self._first for unit in block.units):
                 self._check_first(name)
 

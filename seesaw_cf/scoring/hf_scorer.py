@@ -236,16 +236,11 @@ def per_token_deltas(model: PreTrainedModel, deltas: Sequence[WeightDelta], owne
     for delta in deltas:
         if reason := obstacle(model, delta):
             raise DeltaMismatchError(f"{reason}, so it cannot be applied per token. Use `applied` instead.")
-    names = sorted({name for delta in deltas for name in delta.updates})
-    handles = []
-    try:
-        for name in names:
+    with contextlib.ExitStack() as hooks:
+        for name in sorted({name for delta in deltas for name in delta.updates}):
             module = model.get_submodule(name.rpartition(".")[0])
-            handles.append(module.register_forward_hook(_term(module, name, deltas, owners)))
+            hooks.callback(module.register_forward_hook(_term(module, name, deltas, owners)).remove)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager[object]:
