@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -61,7 +61,9 @@ def traces(
 
 def fault_of_delta(delta: WeightDelta, model: Model) -> str:
     """Return what is wrong with a change: its parameters, shapes, numbers or meta; "" for nothing."""
-    parameters = dict(model.named_parameters())
+    parameters, json_fits = dict(model.named_parameters()), False
+    with contextlib.suppress(TypeError, ValueError):
+        json_fits = bool(json.dumps(delta.meta))
     unknown = [name for name in delta.updates if name not in parameters]
     named = [name for name in delta.updates if name in parameters]
     shapes = [name for name in named if delta.updates[name].shape != parameters[name].shape]
@@ -70,7 +72,7 @@ def fault_of_delta(delta: WeightDelta, model: Model) -> str:
         f"of another shape than their parameter: {', '.join(shapes)}": shapes,
         "numbers that are not finite": not delta.is_finite(),
         "every number is 0": delta.is_zero(),
-        f"meta that JSON cannot hold: {delta.meta}": not _is_json(delta.meta),
+        f"meta that JSON cannot hold: {delta.meta}": not json_fits,
     }
     return "; ".join(fault for fault, there in faults.items() if there)
 
@@ -131,14 +133,6 @@ def _faults(editor: Editor, model: Model, tokenizer: Tokenizer, requests: Reques
         yield "the new answer becomes likelier", _not_likelier(model, tokenizer, requests[0], delta)
         several = fitted.edit(model, tokenizer, requests)
         yield "several requests make one change that fits the model", fault_of_delta(several, model)
-
-
-def _is_json(meta: Mapping[str, object]) -> bool:
-    try:
-        json.dumps(meta)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _difference(delta: WeightDelta, other: WeightDelta) -> str:

@@ -27,7 +27,7 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
-from seesaw_cf.editors.locate.config import check_settings, preset_config
+from seesaw_cf.editors.locate.config import CheckedConfig, preset_config
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Model, Requests, Settings, Tokenizer
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -46,7 +46,7 @@ _COMMON = {"the", "of", "a", "an", "and", "de", "la", "von", "van"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlConfig:
+class ControlConfig(CheckedConfig):
     """Settings of a control.
 
     Attributes:
@@ -61,16 +61,11 @@ class ControlConfig:
 
     def __post_init__(self) -> None:
         """Refuse a control of a control."""
-        check_settings(self)
+        super().__post_init__()
         if is_control(self.editor):
             raise EditError(
                 f"a control cannot wrap the control {self.editor!r}. Set editor to a method such as 'memit'."
             )
-
-    @classmethod
-    def for_model(cls, model: Model) -> Self:
-        """Return the same settings for every model: the wrapped editor brings its own presets."""
-        return cls()
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,8 @@ class FineTuning(EditsGroups):
 
 def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:
     """Return how many groups to train at once: as many as take half the memory of the model, at least one."""
-    model = sum(p.numel() * p.element_size() for p in parts.model.parameters())
-    return max(1, model // (2 * _COPIES * sum(p.numel() * p.element_size() for p in parameters.values())))
+    model, own = (sum(tensor.nbytes for tensor in of) for of in (parts.model.parameters(), parameters.values()))
+    return max(1, model // (2 * _COPIES * own))
 
 
 @dataclass(frozen=True, kw_only=True)

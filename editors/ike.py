@@ -15,7 +15,7 @@ from seesaw_cf.base.errors import EditError, StorageError, need
 from seesaw_cf.base.fields import Count, Seed
 from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
-from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.config import CheckedConfig
 from seesaw_cf.models.editor import Model, Requests, Tokenizer
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
@@ -87,7 +87,7 @@ def _fact(request: EditRequest) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IKEConfig:
+class IKEConfig(CheckedConfig):
     """Settings of in-context editing.
 
     Attributes:
@@ -108,15 +108,6 @@ class IKEConfig:
     room: Count = 64
     seed: Seed = 0
     allow_identity: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse unknown orders and styles, and numbers below 0."""
-        check_settings(self)
-
-    @classmethod
-    def for_model(cls, model: Model) -> Self:
-        """Return the published settings, which are the same for every model."""
-        return cls()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,21 @@ D = TypeVar("D", bound=Dataclass)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodConfig:
+class CheckedConfig:
+    """Settings that are checked when they are made."""
+
+    def __post_init__(self) -> None:
+        """Check types and numbers; lists become tuples."""
+        check_settings(self)
+
+    @classmethod
+    def for_model(cls, model: Model) -> Self:
+        """Return the settings that are the same for every model."""
+        return cls()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodConfig(CheckedConfig):
     """Settings of every method that has presets.
 
     Attributes:
@@ -44,10 +58,6 @@ class MethodConfig:
     seed: Seed = 0
     allow_identity: bool = False
     architecture: Architecture | None = None
-
-    def __post_init__(self) -> None:
-        """Check types and numbers; lists become tuples."""
-        check_settings(self)
 
     @classmethod
     def for_model(cls, model: Model) -> Self:

@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.fields import AboveZero, Count, Positive, Seed
 from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
-from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.config import CheckedConfig
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import MAX_CHANGE, is_known
 from seesaw_cf.editors.mend.factors import Batch, batch_of, capture
@@ -36,7 +36,7 @@ _OUT_FIRST = ("gpt2",)  # model types with published files where the second matr
 
 
 @dataclass(frozen=True, kw_only=True)
-class MENDConfig:
+class MENDConfig(CheckedConfig):
     """Settings of MEND.
 
     Attributes:
@@ -76,10 +76,6 @@ class MENDConfig:
     def needs_texts(self) -> bool:
         """Whether `fit` trains a network, from a corpus or examples."""
         return self.weights is None
-
-    def __post_init__(self) -> None:
-        """Check names and numbers."""
-        check_settings(self)
 
     @classmethod
     def for_model(cls, model: Model) -> Self:

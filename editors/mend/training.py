@@ -25,7 +25,7 @@ from seesaw_cf.base.files import atomic_path, cache_folder
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.system import file_lock
 from seesaw_cf.base.types import Cloze
-from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.config import CheckedConfig
 from seesaw_cf.editors.mend.factors import batch_of, capture, divergence, outer_loss, text_batch
 from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_network
 from seesaw_cf.models.editor import Model, Tokenizer
@@ -51,7 +51,7 @@ class TrainingEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MENDTraining:
+class MENDTraining(CheckedConfig):
     """How a network is trained; the defaults are the published ones.
 
     Attributes:
@@ -77,10 +77,6 @@ class MENDTraining:
     validate_every: Positive = 500
     patience: Positive = 2_000
     held_out: Positive = 200
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that cannot work."""
-        check_settings(self)
 
     @classmethod
     def for_width(cls, width: int) -> Self:
