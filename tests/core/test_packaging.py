@@ -55,12 +55,6 @@ def test_every_package_is_declared(declared: dict[str, Any]) -> None:
     assert set(declared["packages"]) == set().union(*(_packages(name, ROOT / folder) for name, folder in TOP.items()))
 
 
-def test_the_readme_of_an_index_has_no_relative_links(declared: dict[str, Any]) -> None:
-    text = declared["long_description"]
-    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", text) == []
-    assert len(re.findall(r"\]\(", text)) == len(re.findall(r"\]\(", (ROOT / "README.md").read_text(encoding="utf-8")))
-
-
 def test_the_long_names_lead_to_the_top_level_folders(declared: dict[str, Any]) -> None:
     assert declared["package_dir"] == TOP
     for folder in ("editors", "metrics", "builder_scripts"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet
+from seesaw_cf.base.retrying import no_bars, quiet
 
 
 def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,21 +42,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds = [0.0]
     monkeypatch.setattr("tqdm.std.time", lambda: seconds[0])
     return seconds
-
-
-@pytest.mark.parametrize(("step", "lines"), [(0.01, 2), (0.1, 4), (0.2, 6), (2.0, 23)])
-def test_a_log_file_has_whole_lines_and_few(
-    step: float, lines: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stderr", log := Log(terminal=False))
-    for _ in Bar(range(20), "edit", unit="block"):
-        clock[0] += step * BETWEEN_LINES
-    text = log.getvalue()
-    assert "\r" not in text
-    assert text.endswith("\n")
-    assert text.startswith("edit:   0%")
-    assert len(text.splitlines()) <= lines
-    assert "100%" in text
 
 
 @pytest.mark.slow(20)

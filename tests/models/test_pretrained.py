@@ -56,10 +56,6 @@ def _drop(tensors: dict[str, torch.Tensor], name: str) -> None:
     del tensors[name]
 
 
-def _add(tensors: dict[str, torch.Tensor], name: str) -> None:
-    tensors["model.more"] = torch.zeros(2)
-
-
 def _cut(tensors: dict[str, torch.Tensor], name: str) -> None:
     tensors[name] = tensors[name][:-1].contiguous()
 
@@ -82,15 +78,6 @@ def test_a_checkpoint_that_is_not_the_model_is_refused(
     with pytest.raises(UnsupportedModelError, match=message):
         load_model(str(folder), device="cpu", progress=False)
     assert capfd.readouterr().err == ""  # neither transformers' own table nor its bar
-
-
-def test_tensors_that_the_model_has_no_place_for_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = _saved(tmp_path / "model")
-    tensors = load_file(folder / "model.safetensors")
-    _add(tensors, "")
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    load_model(str(folder), device="cpu", progress=False)
-    assert "transformers leaves out tensors: 1 not part of the model (model.more)" in caplog.text
 
 
 def _truncate(folder: Path) -> None:

@@ -31,8 +31,6 @@ from seesaw_cf.run import job as jobs
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, settings_of
-from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -105,38 +103,6 @@ def test_settings_are_checked(tmp_path: Path, folder: str, settings: dict[str, A
     )
     with pytest.raises(SeesawError, match=message):
         make_run(job, tmp_path / "run")
-
-
-def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
-    rows = (replace(prompt, **tags) for prompt in case.attribute_prompts)  # type: ignore[arg-type]
-    return replace(case, attribute_prompts=tuple(rows))
-
-
-def test_what_records_lack_is_said_in_sentences() -> None:
-    cases = [_with_tags(case, race=("white",), region=("Africa",)) for case in small.cases()]
-    assert data_notes(cases) == []
-    (note,) = data_notes([_with_tags(case, race=(), gender=()) for case in cases])
-    assert note.startswith("None of the 36 prompts about other people has a recorded gender or race: effects ")
-    assert "`seesaw-cf tag RECORDS --source wikidata --out DIR` adds what a source records" in note
-    assert data_notes([_with_tags(cases[0], race=()), *cases[1:]]) == []
-    (note,) = data_notes([replace(case, attribute_prompts=()) for case in cases])
-    assert note.startswith("None of the 9 records asks about other people or another property")
-    assert "`seesaw-cf build --edits FILE`" in note
-    prompts = (AttributePrompt("X's gender is", Entity(None, "X")),)
-    crossed: list[Case] = [replace(case, effect_relation_id="P569", attribute_prompts=()) for case in cases]
-    (note,) = data_notes(crossed)
-    assert note.startswith("9 of 9 cross-property cases have no candidates or no prompts")
-    assert "seesaw-cf tag" in note
-    request = replace(cases[0].request, target_new=Entity(None, " London"))
-    (note,) = data_notes([replace(cases[0], request=request), *cases[1:]])
-    assert "white space at an end" in note, "however the records were read"
-    asked = [replace(case, effect_prompts=prompts, candidates=("a", "b"), gold=("a",)) for case in crossed]
-    assert data_notes(asked) == []
-    (note,) = data_notes([replace(asked[0], gold=()), *asked[1:]])
-    assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
-    assert "seesaw-cf tag" in note
-    for config in ("cross_subject", "cross_property"):
-        assert data_notes(load_cases("sample", config)) == []
 
 
 def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:

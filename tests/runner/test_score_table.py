@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.json_records import parse_record
 from seesaw_cf.run.questions import ScoredQuestion, count_questions, count_spaced, pair_scores, questions, score_table
-from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
+from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity
 from tests.records import samples
 
 ADA = AttributePrompt(
@@ -89,20 +89,6 @@ def test_what_was_first_is_compared_with_what_was_first_before() -> None:
         ScoredQuestion(CASE, asked, "post", LATER),
     ]
     assert score_table("ft", unknown)["n_kept"].to_pylist() == [None, None]
-
-
-def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_answers() -> None:
-    rows = score_table(
-        "ft", [ScoredQuestion(CASE, q, "pre", ClozeScore(-1.0, 1, False)) for q in questions(CASE)]
-    ).to_pylist()
-    assert {row["kind"] for row in rows} == set(get_args(Kind)) - {"text", "panel"}
-    assert {row["role"] for row in rows} == set(get_args(Role))
-    assert {row["effect_relation"] for row in rows if row["kind"] != "cross_property"} == {"P27"}
-    other = [row for row in rows if row["kind"] == "cross_property"]
-    assert [(row["target"], row["gold"], row["effect_relation"]) for row in other] == [
-        ("male", True, "P21"),
-        ("female", False, "P21"),
-    ]
 
 
 KNOWEDIT = {

@@ -5,20 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from seesaw_cf.errors import RunFolderError, StorageError
-from seesaw_cf.run.manifest import check_folder, claim_folder
-from seesaw_cf.run.questions import questions
-from seesaw_cf.scoring import HFScorer
-from seesaw_cf.scoring.pre_scores import blocks, pre_scores
-from tests.runner import claimer, small
-from tests.tokenizer_styles import byte_level
+from seesaw_cf.run.manifest import check_folder
 
 
 @pytest.mark.slow
@@ -42,22 +35,6 @@ def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: 
             worker.stdout.close()
 
 
-def test_another_job_that_races_for_the_folder_is_refused(tmp_path: Path) -> None:
-    gate = threading.Barrier(2)
-
-    def race(seed: int) -> str:
-        gate.wait()
-        try:
-            return "joined" if claim_folder(tmp_path / "run", claimer.manifest(seed=seed)) else "claimed"
-        except RunFolderError as error:
-            return str(error)
-
-    with ThreadPoolExecutor(2) as pool:
-        found = sorted(pool.map(race, [0, 1]), key=len)
-    assert found[0] == "claimed"
-    assert "belongs to another run" in found[1]
-
-
 def test_places_that_can_be_no_run_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RunFolderError, match="file is a file, expected a folder"):
@@ -69,16 +46,6 @@ def test_places_that_can_be_no_run_folder(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         check_folder(tmp_path / ("x" * 300))
     check_folder(tmp_path / "new")
-
-
-def test_scores_cached_by_two_at_once_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
-    parts = blocks(q.cloze for case in small.cases() for q in questions(case))
-    model, tokenizer = small.model(), byte_level(bos=False)
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: list(pre_scores(HFScorer(model, tokenizer), parts, {})), range(8)))
-    assert all(scores == found[0] for scores in found)
-    assert not [file for file in tmp_path.rglob("*") if file.suffix == ".tmp"]
 
 
 @pytest.mark.slow(60)

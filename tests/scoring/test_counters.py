@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,12 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
-from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer
+from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
 from tests.contract.test_editor_contract import SETTINGS
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
-from tests.scoring.test_edited import low_rank
-from tests.scoring.work import candidates, clozes
+from tests.scoring.work import candidates
 from tests.tokenizer_styles import byte_level
 
 # Methods of a tensor after which the host has waited for the device.
@@ -79,23 +77,6 @@ def test_a_pass_is_read_once_whatever_is_asked(
     assert few_kernels
     assert 0 < few["cpu"] <= 3
     assert few["wide"] == many["wide"] == 0
-
-
-@pytest.mark.parametrize("edits", [0, 2])
-def test_a_pass_is_read_after_the_next_one_was_begun(edits: int) -> None:
-    """So the host lays out the next pass while a GPU computes this one."""
-    model, events = make("llama"), list[str]()
-    scorer, texts = TrieScorer(model, byte_level(bos=True), max_tokens=64), clozes(4)
-    jobs = [(low_rank(model, (1,), seed), texts) for seed in range(edits)]
-    scorer.score(texts)  # what is made once
-    model.register_forward_pre_hook(lambda *_: events.append("pass"))
-    with Reads(on_read=lambda: events.append("read")):
-        EditedScorer(scorer, "together").score(jobs) if jobs else scorer.score(texts)
-    passes = [at for at, name in enumerate(events) if name == "pass"]
-    reads = [at for at, name in enumerate(events) if name == "read"]
-    assert len(passes) > 2
-    begun = [bisect(passes, read) for read in reads]  # before each read; two reads are one pass's
-    assert all(n > min(1 + k // 2, len(passes) - 1) for k, n in enumerate(begun))
 
 
 @pytest.mark.parametrize("name", ["memit", "emmet", "alphaedit"])

@@ -9,7 +9,7 @@ import shutil
 from typing import Any
 
 import pytest
-from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.scoring import HFScorer, TrieScorer, make_scorer
@@ -41,35 +41,6 @@ def test_every_tokenizer_style(kind: str, style: str) -> None:
     model, tokenizer = make(kind), STYLES[style]()
     scores = TrieScorer(model, tokenizer).score(clozes(3))
     assert worst(scores, HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
-
-
-class _Characters(PreTrainedTokenizer):
-    """A slow tokenizer: one token per character, in Python."""
-
-    @property
-    def vocab_size(self) -> int:
-        return 450
-
-    def get_vocab(self) -> dict[str, int]:
-        return {chr(number): number for number in range(self.vocab_size)}
-
-    def _tokenize(self, text: str, **_: Any) -> list[str]:
-        return list(text)
-
-    def _convert_token_to_id(self, token: str) -> int:
-        return ord(token)
-
-    def _convert_id_to_token(self, index: int) -> str:
-        return chr(index)
-
-
-def test_a_tokenizer_without_a_fast_mode() -> None:
-    model = make("gpt2")
-    slow = _Characters()  # type: ignore[no-untyped-call]
-    assert not slow.is_fast
-    scores = TrieScorer(model, slow).score(clozes(2))
-    assert [score.n_tokens for score in scores[:2]] == [len(" London"), len(" female")]
-    assert worst(scores, HFScorer(model, slow).score(clozes(2))) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["llama", "gptj"])
