@@ -84,9 +84,7 @@ class BuildJob:
         if not re.fullmatch(r"\d+\.\d+\.\d+", self.version):
             raise RecordError(f"--version {self.version!r}: expected major.minor.patch such as 1.2.0.")
         if self.language.partition("-")[0] != "en" and self.templates is None:
-            raise RecordError(
-                f"build --language {self.language}: prompts are English, expected en. Give --templates FILE."
-            )
+            raise RecordError(f"build --language {self.language}: prompts are English. Give --templates FILE.")
         if self.coupled_only and not self.coupled:
             raise RecordError("build: --coupled-only without --coupled. Give --coupled FILE, too.")
         if self.records and (self.edits or self.coupled):
@@ -100,10 +98,8 @@ class BuildJob:
         from seesaw_cf.records.relations import RELATIONS, relation
 
         if bad := [word for word in self.number if not _NUMBER.fullmatch(word)]:
-            raise RecordError(
-                f"--number {shown(bad[0])}: expected RELATION=N such as P27=100, for one of {', '.join(RELATIONS)}; "
-                "at most 7 digits."
-            )
+            expected = f"RELATION=N such as P27=100, of {', '.join(RELATIONS)}"
+            raise RecordError(f"--number {shown(bad[0])}: expected {expected}.")
         pairs = (word.split("=") for word in self.number)
         return {relation(name).id: int(number) for name, number in pairs}
 

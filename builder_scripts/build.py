@@ -19,7 +19,7 @@ from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.builder_scripts import SAMPLE, SAMPLE_OPTIONS, Asking, BuildJob
 from seesaw_cf.builder_scripts.card import benchmark, published_card
-from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.coupled import CoupledRow, couple
 from seesaw_cf.builder_scripts.dataset import build, build_coupled, choose_edits
 from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.embedded import curated, sample_couples, store
@@ -74,9 +74,7 @@ def run_build(job: BuildJob, out: Path, asking: Asking | None = None, *, push: s
     if push:
         check_repo(push)
     text = _take_records(job, out) if job.records else _make(job, out, asking or Asking())
-    if push:
-        text += f"\n\n{push_dataset(out, push, private=private or None)}"
-    return text
+    return f"{text}\n\n{push_dataset(out, push, private=private or None)}" if push else text
 
 
 def _take_records(job: BuildJob, out: Path) -> str:
@@ -131,16 +129,13 @@ def couples_of(facts: Facts, cases: Sequence[Case]) -> tuple[dict[str, list[Coup
         RecordError: No edit has a couple.
         SourceError: The source does not answer.
     """
-    claims, couples, counts = RecordedClaims(facts), dict[str, list[CoupledRow]](), Counter[str]()
+    couples, counts = dict[str, list[CoupledRow]](), Counter[str]()
     for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
-        rows, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
+        rows, skipped = couple(facts, [case for case in cases if (case.record_format == "zsre") == zsre])
         counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
         couples |= {config: rows} if rows else {}
     if not couples:
-        raise RecordError(
-            f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
-            "Check that it holds the subjects and their links, and its language."
-        )
+        raise RecordError(f"no coupled edits: none of {len(cases)} records has a related entity here ({dict(counts)}).")
     return couples, counts + Counter({config: len(rows) for config, rows in couples.items()})
 
 

@@ -6,6 +6,7 @@ Cases are counted one by one, so that a large build never holds all of them.
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -33,8 +34,6 @@ METADATA = {
     "annotations_creators": ["expert-generated"],
     "source_datasets": ["original"],
 }
-LOAD_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "seesaw_cf" is the path of this folder.
-cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
 # count -> heading
 _CROSS_SUBJECT = {
     "cases": "Edits",
@@ -64,7 +63,7 @@ def published_card(card: str, repo: str, version: str) -> str:
         version: "major.minor.patch", tagged "v" + version.
     """
     there = f'cases = load_dataset("{repo}", "cross_subject", split="test", revision="v{version}")'
-    return card.replace(LOAD_LOCAL, there)
+    return re.sub(r'# In a checkout of seesaw_cf;.*\ncases = load_dataset\("seesaw_cf".*', there, card)
 
 
 def benchmark(name: str, configs: Collection[str]) -> str:
@@ -88,17 +87,12 @@ def benchmark(name: str, configs: Collection[str]) -> str:
     return str(yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)) if tasks else ""
 
 
-def _columns() -> dict[str, dict[str, str]]:
-    meanings: dict[str, dict[str, str]] = defaultdict(dict)
-    with (FOLDER / "columns.tsv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            for config in row["configs"].split(","):
-                meanings[config][row["column"]] = row["meaning"]
-    return dict(meanings)
-
-
-COLUMNS: Mapping[str, Mapping[str, str]] = _columns()
+COLUMNS: Mapping[str, dict[str, str]] = defaultdict(dict)
 """Config -> column -> what it means; configs with the same columns share their rows of `columns.tsv`."""
+with (FOLDER / "columns.tsv").open(encoding="utf-8", newline="") as _file:
+    for _row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE):
+        for _config in _row["configs"].split(","):
+            COLUMNS[_config][_row["column"]] = _row["meaning"]
 
 
 def _type_name(kind: pa.DataType) -> str:
@@ -259,10 +253,8 @@ def coverage_of(
 def coverage_text(source: str, coverage: Mapping[str, Any]) -> str:
     """Return the tables of `coverage_of` to print and to put on a card; `source` is the name of the source."""
     n_people, found = coverage["people"], coverage["found"]
-    rows = [
-        [tag, number["people"], n_people - number["people"], f"{number['prompts']:,} of {coverage['prompts']:,}"]
-        for tag, number in coverage["tags"].items()
-    ]
+    per_tag, n_prompts = coverage["tags"].items(), coverage["prompts"]
+    rows = [[tag, n["people"], n_people - n["people"], f"{n['prompts']:,} of {n_prompts:,}"] for tag, n in per_tag]
     parts = [
         markdown(["Tag", f"People who have it (n = {n_people:,})", "Unknown", "Prompts with it"], rows),
         f"Of {n_people:,} identified people {source} knows {found:,}; nothing is recorded about {n_people - found:,} "

@@ -17,10 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from seesaw_cf.base.types import Case, EditRequest, Entity
-from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.facts import Facts, Held
 from seesaw_cf.builder_scripts.sources import bar
-from seesaw_cf.builder_scripts.sparql import Parameter, entity_id, is_identifier
-from seesaw_cf.records import groups
+from seesaw_cf.builder_scripts.sparql import Parameter, entity_id
 from seesaw_cf.records.arrow import ENTITY, REQUEST, TEXT, TEXTS
 from seesaw_cf.records.formats import entity_row, request_row
 from seesaw_cf.records.load import locality, portability
@@ -28,12 +27,9 @@ from seesaw_cf.records.load import locality, portability
 RELATED = 10  # related entities compared for each edit
 MAX_PROPERTIES = 10  # properties named in a prompt
 NAMES = 50  # labels in one query: some have a hundred namesakes
-ENTITIES = 50  # entities in one query: some have hundreds of claims
 
 CoupledRow = dict[str, Any]
 """A row of a config `coupled_*`, with the columns of `COUPLED_SCHEMAS`."""
-Held = Mapping[str, Sequence[str]]
-"""What an entity says about others: property -> values, as identifiers."""
 
 # Source: LEME, Figure 2 (article) and Appendix A.1 (essay).
 WORDINGS = {
@@ -67,40 +63,6 @@ COUPLED: pa.Schema = pa.schema(
 )
 # Config -> schema; loc_ans is the answer of zsRE's neighborhood prompt, which is about something else.
 COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.append(pa.field("loc_ans", TEXT))}
-
-
-class RecordedClaims:
-    """Claims of entities, each asked once."""
-
-    def __init__(self, facts: Facts):
-        """Remember who is asked."""
-        self.facts = facts
-        self._claims: dict[str, dict[str, list[str]]] = {}
-
-    def couplings(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
-        """Return (subject, target) -> entity linked with both -> number of pairs of links, most links first."""
-        couplings, language = {}, self.facts.options.language
-        for subject, target in bar(sorted(set(pairs)), "related entities"):
-            places: Mapping[str, Parameter] = {"subject": subject, "target": target, "language": language}
-            rows = self.facts.source.select("coupled", limit=RELATED, **places)
-            couplings[subject, target] = {entity_id(row["item"]): int(row["links"]) for row in rows}
-        return couplings
-
-    def of(self, ids: Iterable[str]) -> dict[str, Held]:
-        """Return entity -> property -> entities that it names; excluded properties are left out.
-
-        Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
-        (`data/tables/excluded_properties.csv`), not by words in their labels.
-        """
-        ids = list(ids)
-        excluded = groups.table("excluded_properties")
-        unknown = {id for id in ids if id not in self._claims}
-        self._claims |= {id: {} for id in unknown}
-        for row in self.facts.source.gather("claims", "entities", unknown, size=ENTITIES):
-            name, value = entity_id(row["property"]), entity_id(row["value"])
-            if name not in excluded and is_identifier(value):
-                self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
-        return {id: self._claims[id] for id in ids}
 
 
 def edits_of(cases: Iterable[Case]) -> list[tuple[Case, str, Entity]]:
@@ -146,15 +108,15 @@ def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
 
 
 def _identify(
-    claims: RecordedClaims, edits: Sequence[tuple[Case, str, Entity]], skipped: Counter[str]
+    facts: Facts, edits: Sequence[tuple[Case, str, Entity]], skipped: Counter[str]
 ) -> list[tuple[Case, str, Entity, Entity, int]]:
     """Link subjects and truths: (record, kind, subject, truth, namesakes); count edits that cannot be linked."""
     subjects = (case.request.subject for case, _, _ in edits if not case.extra.get("subject_id"))
     labels = [*subjects, *(truth.label for _, _, truth in edits if not truth.id)]
     # The best known (most sitelinks) first.
-    found = claims.facts.linked("named", labels, NAMES, "entity")
+    found = facts.linked("named", labels, NAMES, "entity")
     names = {label: list(dict.fromkeys(ids)) for label, ids in found.items()}
-    claims.of(id for ids in names.values() for id in ids[:RELATED])
+    facts.claims(id for ids in names.values() for id in ids[:RELATED])
     linked = []
     for case, kind, truth in edits:
         given, relation_id = case.extra.get("subject_id"), case.request.relation_id
@@ -164,7 +126,7 @@ def _identify(
             skipped["subject not found" if not ids else "old target not found"] += 1
             continue
         # Of several entities of one name the best known one that holds the truth, else the best known one.
-        held = claims.of(ids[:RELATED])
+        held = facts.claims(ids[:RELATED])
         values = {id: {value for name, value in _pairs(row) if relation_id in ("", name)} for id, row in held.items()}
         subject = next((id for id in held if values[id] & set(truths)), ids[0])
         named = {value for _, value in _pairs(held[subject])}
@@ -173,10 +135,10 @@ def _identify(
     return linked
 
 
-def _closest(claims: RecordedClaims, subject: str, related: Iterable[str]) -> tuple[str, int]:
+def _closest(facts: Facts, subject: str, related: Iterable[str]) -> tuple[str, int]:
     """Return the first entity that shares most (property, value) pairs with the subject, and how many it shares."""
-    own = _pairs(claims.of([subject])[subject])
-    shares = [(id, len(own & _pairs(held))) for id, held in claims.of(related).items()]
+    own = _pairs(facts.claims([subject])[subject])
+    shares = [(id, len(own & _pairs(held))) for id, held in facts.claims(related).items()]
     return max(shares, key=lambda share: share[1])
 
 
@@ -230,12 +192,11 @@ def _side(
     return {"entity": entity_row(entity), "ground_truth": truths, "properties": properties, **prompts}
 
 
-def couple(facts: Facts, claims: RecordedClaims, cases: Iterable[Case]) -> tuple[list[CoupledRow], Counter[str]]:
+def couple(facts: Facts, cases: Iterable[Case]) -> tuple[list[CoupledRow], Counter[str]]:
     """Find the related entity of every edit and what is true of both.
 
     Args:
-        facts: Knows names.
-        claims: Knows claims and links.
+        facts: Knows names, claims and links.
         cases: CounterFact or zsRE records.
 
     Returns:
@@ -246,12 +207,16 @@ def couple(facts: Facts, claims: RecordedClaims, cases: Iterable[Case]) -> tuple
         SourceError: The source does not answer.
     """
     skipped = Counter[str]()
-    edits = _identify(claims, edits_of(cases), skipped)
+    edits = _identify(facts, edits_of(cases), skipped)
     pairs = [(str(subject.id), str(truth.id)) for _, _, subject, truth, _ in edits]
-    related = claims.couplings(pairs)
-    claims.of([*(subject for subject, _ in pairs), *(id for ids in related.values() for id in ids)])
-    chosen = {pair: _closest(claims, pair[0], ids) for pair, ids in related.items() if ids}
-    everything = claims.of({id for (subject, _), (other, _) in chosen.items() for id in (subject, other)})
+    related: dict[tuple[str, str], dict[str, int]] = {}  # entity linked with both -> pairs of links, most links first
+    for subject, target in bar(sorted(set(pairs)), "related entities"):
+        places: Mapping[str, Parameter] = {"subject": subject, "target": target, "language": facts.options.language}
+        linked = facts.source.select("coupled", limit=RELATED, **places)
+        related[subject, target] = {entity_id(row["item"]): int(row["links"]) for row in linked}
+    facts.claims([*(subject for subject, _ in pairs), *(id for ids in related.values() for id in ids)])
+    chosen = {pair: _closest(facts, pair[0], ids) for pair, ids in related.items() if ids}
+    everything = facts.claims({id for (subject, _), (other, _) in chosen.items() for id in (subject, other)})
     words = (word for held in everything.values() for pair in _pairs(held) for word in pair)
     labels = facts.labels(sorted({*everything, *words}))
     rows = []

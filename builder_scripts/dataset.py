@@ -19,7 +19,6 @@ from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.card import (
     CARD,
     COUPLED_CARD,
-    LOAD_LOCAL,
     METADATA,
     Statistics,
     attributes,
@@ -109,10 +108,7 @@ def build(out: Path, facts: Facts, edits: Edits, couples: Couples, *, sample: bo
     """
     chosen, statistics = edits.cross_subject, Statistics()
     if not chosen:
-        raise RecordError(
-            "build: there is no edit to make: no record makes one, and no person to edit was drawn. Check --edits, "
-            "--number, and that the source holds people with names in the language."
-        )
+        raise RecordError("build: there is no edit to make. Check --edits, --number and the names in the source.")
     people: set[str] = set()
     prompts: list[pa.Table] = []
 
@@ -146,7 +142,6 @@ def build(out: Path, facts: Facts, edits: Edits, couples: Couples, *, sample: bo
     schemas = {name: tables[name].schema if name in tables else CASES for name in configs}
     size = next((name for bound, name in _SIZES.items() if len(chosen) + len(pairs) < bound), "10M<n<100M")
     skipped = sorted(edits.skipped.items())
-    axes = {axis: people_by_group(tables["demographics"], axis) for axis in ("race", "region")}
     columns = {"P101": "area", "P27": "continent", "P19": "continent"}
     write_card(
         out,
@@ -156,14 +151,13 @@ def build(out: Path, facts: Facts, edits: Edits, couples: Couples, *, sample: bo
         sample=sample,
         options=facts.options,
         statistics=statistics,
-        load=LOAD_LOCAL,
         citation=bibtex("seesaw_cf", "leme", "rome"),
         people=f"{tables['demographics'].num_rows:,}",
         columns=columns_section(schemas),
         coupled=" and ".join(f"`{name}`" for name in couples),
         examples=examples(tables["candidates"]),
         attributes="\n\n".join(attributes(tables["candidates"], id, column) for id, column in columns.items()),
-        people_tables="\n\n".join(axes.values()),
+        people_tables="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
         prompts="\n\n".join(map(statistics.groups_of, groups.AXES)),
         skipped=markdown(["Records of edit files that make no edit", "Number"], skipped) if skipped else "",
         given=", ".join(row.name for row in RELATIONS.values() if row.id in edits.given),

@@ -230,11 +230,10 @@ def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter
             skipped["no human of that name"] += 1
             continue
         person, tied = likeliest(case, people)
-        names = (request.target_true.label, request.target_new.label)
+        true, new = request.target_true, request.target_new
         number = None if case.record_format == "zsre" else case.case_id
-        flags = ("ambiguous_subject",) if tied else ()
-        true, new = str(request.target_true.id), str(request.target_new.id)
-        edits.append(Edit(person, request.relation_id, true, new, names, request.prompt, number, flags))
+        about = ((true.label, new.label), request.prompt, number, ("ambiguous_subject",) if tied else ())
+        edits.append(Edit(person, request.relation_id, str(true.id), str(new.id), *about))
     return edits, skipped
 
 

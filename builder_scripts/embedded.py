@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_text
 from seesaw_cf.builder_scripts.cases import edit_case, with_neighbours
-from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.coupled import CoupledRow, couple
 from seesaw_cf.builder_scripts.edits import generate, listed_values
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
@@ -175,8 +175,7 @@ def sample_couples(facts: Facts) -> dict[str, list[CoupledRow]]:
     people = {person.id: person for person in facts.everyone()}
     everybody = Facts(facts.source, replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people))))
     edits = (edit for id in RELATIONS for edit in generate(everybody, id))
-    claims = RecordedClaims(facts)
-    held = claims.of(people)
+    held = facts.claims(people)
     cases = []
     for number, edit in enumerate(edits, FIRST_COUPLE_ID):
         if any(value in people for values in held[edit.subject.id].values() for value in values):
@@ -184,11 +183,11 @@ def sample_couples(facts: Facts) -> dict[str, list[CoupledRow]]:
             follows = consequences(edit.relation_id, edit.new, edit.subject)
             cases.append(replace(case, extra=case.extra | {"portability": follows}))
     chosen: defaultdict[tuple[str, tuple[str, ...]], list[CoupledRow]] = defaultdict(list)
-    for row in couple(facts, claims, cases)[0]:
+    for row in couple(facts, cases)[0]:
         if row["related_entity"]["entity"]["id"] in people:
             gender = people[row["subject_entity"]["entity"]["id"]].gender
             chosen[row["requested_rewrite"]["relation_id"], gender].append(row)
-    questions = couple(facts, claims, read_cases(QUESTIONS))[0]
+    questions = couple(facts, read_cases(QUESTIONS))[0]
     return {
         "coupled_counterfact": [row for rows in chosen.values() for row in rows[:COUPLES]],
         "coupled_zsre": [row for row in questions if row["related_entity"]["entity"]["id"] in people],

@@ -37,7 +37,7 @@ KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does 
 CHUNK = 1 << 16
 
 _KNOCK_QUERY = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
-_LATER = "come back later: replies that came are kept, the same command goes on from there."
+_LATER = "Check the address, use a longer --timeout, or repeat the command later: replies that came are kept."
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
     400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
@@ -86,7 +86,7 @@ class EndpointSource(Source):
         self.identity, self._timeout, self._sleep = url, asking.timeout, sleep
         contact = f"; {asking.contact}" if asking.contact else ""
         self._agent = f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact})"
-        self._answered = False
+        self._answered, self._knock_seconds = False, min(KNOCK, asking.timeout)
         self._jitter = random.Random(0)
 
     def ask(self, text: str, *, patient: bool = True) -> bytes:
@@ -112,10 +112,8 @@ class EndpointSource(Source):
         try:
             return try_again(once, TRIES, self._pause, self._sleep)
         except _Failure as failure:
-            raise (SourceError if failure.kind == "busy" else SourceTimeout)(
-                f"{self.identity}: no answer in {len(failures)} tries; the last: {failure.reason}. Check the address "
-                f"and the network, give it longer (--timeout), use another endpoint or a dump, or {_LATER}"
-            ) from None
+            message = f"{self.identity}: no answer in {len(failures)} tries; the last: {failure.reason}. {_LATER}"
+            raise (SourceError if failure.kind == "busy" else SourceTimeout)(message) from None
 
     def _knock(self) -> None:
         """Send a query that needs no search. Any reply shows that the endpoint is up.
@@ -123,21 +121,17 @@ class EndpointSource(Source):
         Raises:
             SourceError: Nothing comes.
         """
-        seconds = min(KNOCK, self._timeout)
         try:
-            self._post(_KNOCK_QUERY, seconds)
+            self._post(_KNOCK_QUERY, self._knock_seconds)
         except (_Failure, SourceError) as failure:
             if getattr(failure, "kind", "") == "silent":
-                raise SourceError(
-                    f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
-                    f"the address and the network, or {_LATER}"
-                ) from failure
+                silence = f"in {self._knock_seconds:g} s nothing came to a query that needs no search"
+                raise SourceError(f"{self.identity} is silent: {silence}. {_LATER}") from failure
         self._answered = True
 
     def _waiting_message(self) -> str:
         """Return how long an endpoint that has not answered yet is waited for."""
-        seconds = min(KNOCK, self._timeout)
-        name = hide_secrets(self.identity)
+        name, seconds = hide_secrets(self.identity), self._knock_seconds
         message = f"waiting for {name}, which has not answered yet: {seconds:g} s at the most. Ctrl-C stops."
         return "" if self._answered else message
 
@@ -177,7 +171,7 @@ class EndpointSource(Source):
             return SourceError(f"{self.identity}: {status}; {remedy} The server said: {explanation[:300]!r}")
         seconds = _retry_after(error)
         if seconds is not None and seconds > LONGEST_PAUSE:
-            return SourceError(f"{self.identity}: {status}, asks to wait {seconds:.0f} s. Then {_LATER}")
+            return SourceError(f"{self.identity}: {status}, asks to wait {seconds:.0f} s. {_LATER}")
         too_long = error.code in {408, 504} or (error.code in {429, 500, 503} and _TOO_LONG.search(explanation))
         return _Failure(status, "slow" if too_long else "busy", seconds)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts import BuildOptions
@@ -27,9 +27,11 @@ from seesaw_cf.builder_scripts.sparql import (
     by_person,
     entity_id,
     entity_iri,
+    is_identifier,
     is_name,
     person_of,
 )
+from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 
 # (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.
@@ -37,9 +39,12 @@ Holder = tuple[str, str, str]
 # A property and its values; none for any.
 PropertyValues = tuple[str, tuple[str, ...]]
 Places = Mapping[str, Parameter]
+Held = Mapping[str, Sequence[str]]
+"""What an entity says about others: property -> values, as identifiers."""
 Fits = Callable[[RecordedPerson], bool]
 
 HUMAN = "Q5"
+CLAIMED = 50  # entities in one query about their claims: some have hundreds
 PAGE = 5000  # rows of one page
 MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
 VALUES = 200  # values of a relation without a packaged list
@@ -76,6 +81,7 @@ class Facts:
         self._people: dict[str, RecordedPerson] = {}
         self._humans: set[str] = set()
         self._labels: dict[str, str] = {}
+        self._claims: dict[str, dict[str, list[str]]] = {}
         self._holders: dict[Holder, list[str]] = {}
         self._values: dict[tuple[str, str], list[str]] = {}
 
@@ -118,8 +124,7 @@ class Facts:
         """
         key = (relation_id, value, gender)
         if key not in self._holders:
-            options = self.options
-            grouped = bool(relation_id == "P21" and options.grouped_gender and gender)
+            options, grouped = self.options, bool(relation_id == "P21" and self.options.grouped_gender and gender)
             self._holders[key] = self._sample(
                 ("grouped_holders" if grouped else "holders") if gender else "other_holders",
                 {"property": relation_id, "value": value} | ({"gender": gender} if gender else {}),
@@ -201,11 +206,9 @@ class Facts:
         return int(rows[0]["statements"]) if rows else None
 
     def _gave_up(self, scanned: PropertyValues) -> SourceTimeout:
-        who, values = self.source.identity, " ".join(scanned[1][:3]) or "of any value"
-        return SourceTimeout(
-            f"{who} did not finish any form of the question in time who has {scanned[0]} {values}. Give it longer "
-            "(--timeout), or use another endpoint or a dump."
-        )
+        values = " ".join(scanned[1][:3]) or "of any value"
+        about = f"{self.source.identity} did not finish any form of the question in time who has {scanned[0]} {values}"
+        return SourceTimeout(f"{about}. Give it longer (--timeout), or use another endpoint or a dump.")
 
     def prefetch(self, holders: Iterable[Holder]) -> None:
         """Ask for holders and what is recorded about them, in as few queries as possible."""
@@ -229,6 +232,21 @@ class Facts:
             names = self.labels(entity_id(row["value"]) for row in rows)
             self._values[key] = sorted(names, key=lambda id: (names[id], id))
         return self._values[key]
+
+    def claims(self, ids: Iterable[str]) -> dict[str, Held]:
+        """Return entity -> property -> entities that it names; excluded properties are left out.
+
+        Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
+        (`data/tables/excluded_properties.csv`), not by words in their labels.
+        """
+        ids, excluded = list(ids), groups.table("excluded_properties")
+        unknown = {id for id in ids if id not in self._claims}
+        self._claims |= {id: {} for id in unknown}
+        for row in self.source.gather("claims", "entities", unknown, CLAIMED):
+            name, value = entity_id(row["property"]), entity_id(row["value"])
+            if name not in excluded and is_identifier(value):
+                self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
+        return {id: self._claims[id] for id in ids}
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return person -> titles of the references behind their statements, sorted; none is an empty tuple."""
@@ -263,9 +281,7 @@ class Facts:
     def everyone(self) -> list[RecordedPerson]:
         """Return all people in a small store, asked for page by page."""
         ids: list[str] = []
-        while len(ids) % PAGE == 0:
-            rows = self.source.select("everyone", language=self.options.language, limit=PAGE, offset=len(ids))
+        places: Places = {"language": self.options.language, "limit": PAGE}
+        while rows := self.source.select("everyone", offset=len(ids), **places):
             ids += [entity_id(row["person"]) for row in rows]
-            if not rows:
-                break
         return self.people(ids)

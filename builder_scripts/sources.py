@@ -195,10 +195,8 @@ class CachedSource(Source):
         if timed_out:
             raise SourceTimeout(f"{self.identity} did not finish the query in an earlier build")
         if reply is None and self._offline:
-            raise SourceError(
-                f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "
-                f"once online, or point to the cache of that build. The query:\n{text}"
-            )
+            about = f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off"
+            raise SourceError(f"{about}. Build once online. The query:\n{text}")
         if reply is None:
             self.misses += 1
             reply = self._ask_and_keep(text, patient)

@@ -134,10 +134,8 @@ def rows(reply: bytes) -> list[Binding]:
         bindings = json.loads(reply)["results"]["bindings"]
         return [{name: _text(term) for name, term in solution.items()} for solution in bindings]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SourceError(
-            f"the reply is not a whole SPARQL result in JSON ({type(error).__name__}: {error}); it begins "
-            f"{reply[:80]!r} and ends {reply[-40:]!r}. Ask again; check that the address is a SPARQL endpoint."
-        ) from error
+        ends = f"it begins {reply[:80]!r} and ends {reply[-40:]!r}"
+        raise SourceError(f"the reply is not a whole SPARQL result ({error!r}); {ends}") from error
 
 
 def _text(term: Mapping[str, str]) -> str:

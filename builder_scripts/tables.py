@@ -88,9 +88,9 @@ def candidates(facts: Facts) -> pa.Table:
         values, listed = attribute_set(facts, relation_id), listed_values(relation_id)
         for id, label in facts.labels(values).items():
             row: Mapping[str, str] = listed.get(id, {"provenance": "values that most hold in the source"})
-            about = {"area": row.get("area"), "provenance": row["provenance"]}
-            places = {name: groups.values(row.get(name, "")) for name in ("country", "continent")}
-            rows.append({"relation_id": relation_id, "id": id, "label": label} | about | places)
+            about: TableRow = {"area": row.get("area"), "provenance": row["provenance"]}
+            about |= {name: groups.values(row.get(name, "")) for name in ("country", "continent")}
+            rows.append(about | {"relation_id": relation_id, "id": id, "label": label})
     return pa.Table.from_pylist(rows, schema=CANDIDATES)
 
 

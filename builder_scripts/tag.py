@@ -110,20 +110,14 @@ def run_tag(job: TagJob, out: Path, asking: Asking | None = None) -> str:
         parts = iter(lambda: list(islice(rows_of_facts, _ROWS_PER_GROUP)), [])
         write_rows(folder, FACTS_CONFIG, (pa.Table.from_pylist(part, FACTS) for part in parts), FACTS)
         metadata = {"pretty_name": "Tagged edit cases", "language": ["en"]}
-        texts = {"source": name, "facts": FACTS_CONFIG, "summary": SUMMARY, "coverage": text}
-        write_card(folder, about, template=TAG_CARD, metadata=metadata, **texts)
-        digests = {
-            name: {"source": path.name, "sha256": digest(path), "cases": len(records[name])}
-            for name, path in files.items()
-        }
+        write_card(folder, about, template=TAG_CARD, metadata=metadata, source=name, coverage=text)
+        digests = {c: {"source": p.name, "sha256": digest(p), "cases": len(records[c])} for c, p in files.items()}
         source = {"name": name, "identity": hide_secrets(facts.source.identity)}
         made = {"made_by": f"seesaw_cf {__version__}", "source": source, "records": digests, "coverage": coverage}
         dump_json(folder / SUMMARY, made, ensure_ascii=False)
     configs = " ".join(f"--config {config}" for config in records)
-    return (
-        f"{markdown_for_terminal(text)}\n\nWritten to {out}: the facts in config {FACTS_CONFIG}, these counts in "
-        f"{SUMMARY}.\nUse it with --data {out} {configs}."
-    )
+    written = f"Written to {out}: the facts in config {FACTS_CONFIG}, these counts in {SUMMARY}."
+    return f"{markdown_for_terminal(text)}\n\n{written}\nUse it with --data {out} {configs}."
 
 
 def is_pair(case: Case) -> bool:
@@ -191,10 +185,8 @@ def ask(facts: Facts, source: str, cases: Sequence[Case]) -> People:
     edited = {id for case in cases if (is_pair(case) or coupled_part(case)) and (id := subject_id(case))}
     labels = sorted({case.request.subject for case in pairs if not subject_id(case)})
     if not ids | edited and not labels:
-        raise RecordError(
-            f"none of the {len(cases)} records identifies anybody: tags are never taken from a name. Give records with "
-            "attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
-        )
+        remedy = "Give records with attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
+        raise RecordError(f"none of the {len(cases)} records identifies anybody by a QID. {remedy}")
     people = People(names=facts.named(labels))
     edited |= {id for named in people.names.values() for id in named}
     look_up(people, facts, source, sorted(ids - edited))

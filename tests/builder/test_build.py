@@ -274,33 +274,3 @@ def test_the_card_says_whose_edits_are_given_and_the_language(world: Path, edits
     (tmp_path / "german.nt").write_text(text, encoding="utf-8")
     other = make(tmp_path / "other", StoreSource(tmp_path / "german.nt"), replace(FEW, language="de-at"))
     assert "language:\n- en\n- de\nlicense" in (other / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = {
-        "no such file or folder": ["build", "--source", "nowhere.nt", "--out", str(tmp_path / "a")],
-        "expected RELATION=N": ["build", "--number", "P27", "--out", str(tmp_path / "a")],
-        "at most 7 digits": ["build", "--number", f"P27={'1' * 40}", "--out", str(tmp_path / "a")],
-        "unknown relation 'P72'": ["build", "--number", "P72=3", "--out", str(tmp_path / "a")],
-        "no store of": ["build", "--source", str(tmp_path), "--out", str(tmp_path / "a")],
-        "is not an empty folder": ["build", "--out", str(tmp_path)],
-    }
-    (tmp_path / "file").write_text("x")
-    for message, command in wrong.items():
-        assert main(command) in (1, 2)
-        assert message in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from datasets import load_dataset
-
-    monkeypatch.setattr(tables, "CASES_PER_SHARD", 12)
-    monkeypatch.setattr(tables, "CASES_PER_GROUP", 5)
-    out = make(tmp_path / "out", StoreSource(world))
-    files = sorted((out / "data" / "cross_subject").glob("*.parquet"))
-    assert [file.name for file in files] == [f"test-0000{number}-of-00003.parquet" for number in range(3)]
-    assert [pq.read_metadata(file).num_rows for file in files] == [12, 12, 6]
-    rows = load_dataset(str(out), "cross_subject", split="test", cache_dir=str(tmp_path / "cache"))
-    assert [row["case_id"] for row in rows] == [case.case_id for case in read_cases(out / "data" / "cross_subject")]

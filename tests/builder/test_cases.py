@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from seesaw_cf.builder_scripts.cases import cross_subject, holders, paraphrases
+from seesaw_cf.builder_scripts.cases import cross_subject, holders
 from seesaw_cf.builder_scripts.edits import Edit
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sparql import FEMALE, MALE
-from seesaw_cf.records import flag_cases, groups
-from seesaw_cf.records.arrow import open_ended
-from seesaw_cf.records.relations import RELATIONS, TEMPLATES, templates
+from seesaw_cf.records import flag_cases
+from seesaw_cf.records.relations import TEMPLATES, templates
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS
 
@@ -71,14 +70,6 @@ def test_nothing_in_the_sample_is_damaged(subject_cases: list[Case], property_ca
         assert all(entity.id for entity in (case.request.target_new, case.request.target_true))
 
 
-def test_tags_are_those_of_the_recorded_groups(facts: Facts, subject_cases: list[Case]) -> None:
-    rows = {row.subject.id: row for case in subject_cases for row in case.attribute_prompts if row.subject.id}
-    for person in facts.people(rows):
-        row = rows[person.id]
-        assert (row.race, row.region) == groups.tags(person.holds("P172"))
-        assert row.gender == groups.gender_tags(person.holds("P21"))
-
-
 def test_paraphrases_and_neighbourhood(facts: Facts, subject_cases: list[Case]) -> None:
     by_name = {person.entity.label: person for person in facts.everyone()}
     for case in subject_cases:
@@ -111,19 +102,6 @@ def test_cross_property_cases_carry_candidates_and_gold(facts: Facts, property_c
         assert case.effect_prompts[1].text == f"{case.request.subject} {'was' if past else 'is'}"
 
 
-def test_open_ended_prompts_are_guided_then_free_and_each_once(
-    subject_cases: list[Case], property_cases: list[Case]
-) -> None:
-    table = open_ended("any", [*subject_cases, *property_cases])
-    assert table.num_rows == sum(len(case.generation_prompts) for case in (*subject_cases, *property_cases))
-    for case in (*subject_cases, *property_cases):
-        assert len(set(case.generation_prompts)) == len(case.generation_prompts) >= 2
-        assert case.generation_prompts[-1] in {f"{case.request.subject} is", f"{case.request.subject} was"}
-    uses = Counter(table.column("use").to_pylist())
-    assert uses["free"] == len(subject_cases) + len(property_cases)
-    assert uses["guided"] + uses["free"] == table.num_rows
-
-
 def test_too_few_holders_are_kept_flagged_and_counted(small: Callable[..., Facts]) -> None:
     facts = small(
         f"""wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:{MALE} ; wdt:P27 wd:Q30 ; rdfs:label "Ann Other"@en .
@@ -139,15 +117,3 @@ def test_too_few_holders_are_kept_flagged_and_counted(small: Callable[..., Facts
     assert case.flags == ("few_holders",)
     assert case.extra["holders"] == {"target_new": 1, "target_true": 0}
     assert [row.gender for row in case.attribute_prompts] == [("non-binary people",)]
-
-
-@pytest.mark.parametrize("relation_id", RELATIONS)
-def test_a_paraphrase_is_never_the_edit_and_never_said_twice(relation_id: str) -> None:
-    for said in templates(relation_id, "cloze"):
-        found = paraphrases(relation_id, said)
-        assert found
-        assert said not in found
-        assert max(Counter(template.id for template in found).values()) == 1
-        for template in found:
-            assert template.relation_id == relation_id
-            assert template.present.count("{}") == template.past.count("{}") == 1

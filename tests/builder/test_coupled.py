@@ -11,13 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.builder_scripts import BuildOptions
-from seesaw_cf.builder_scripts.build import couples_of
-from seesaw_cf.builder_scripts.coupled import CoupledRow, RecordedClaims, couple
+from seesaw_cf.builder_scripts.coupled import CoupledRow, couple
 from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
@@ -67,7 +65,7 @@ def run(tmp_path: Path) -> Run:
         (tmp_path / "world.ttl").write_text(world, encoding="utf-8")
         source = StoreSource(tmp_path / "world.ttl")
         facts = Facts(source, BuildOptions())
-        found, skipped = couple(facts, RecordedClaims(facts), cases(tmp_path, *records))
+        found, skipped = couple(facts, cases(tmp_path, *records))
         return found, dict(skipped)
 
     return go
@@ -196,19 +194,6 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
         ("counterfactual", {"str": "Rome", "id": None}),
     ]
     assert rows[1]["requested_rewrite"]["target_true"] == {"str": "Paris", "id": "Q90"}
-    cases_read = load_cases(str(tmp_path / "one"), "coupled_zsre")
-    consequences = [
-        [(q.prompt.text, q.target) for q in questions(case) if q.kind == "portability"] for case in cases_read
-    ]
-    assert consequences == [[], [("Of which country?", "Italy")]], "they survive into what a run asks"
-    asked = questions(cases_read[0])
+    asked = questions(load_cases(str(tmp_path / "one"), "coupled_zsre")[0])
     near = {one.role: one.target for one in asked if one.kind == "neighborhood"}
     assert near == {"target_new": "Paris", "target_true": "me"}, "specificity compares with zsRE's own answer"
-
-
-def test_nothing_coupled_at_all_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "world.ttl").write_text(PREFIXES, encoding="utf-8")
-    source = StoreSource(tmp_path / "world.ttl")
-    facts = Facts(source, BuildOptions())
-    with pytest.raises(RecordError, match=r"no coupled edits: of 1 records none has a related entity"):
-        couples_of(facts, cases(tmp_path, COUNTERFACT))

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.builder_scripts import BuildOptions
-from seesaw_cf.builder_scripts.cases import cross_property, cross_subject, holders
-from seesaw_cf.builder_scripts.dataset import Edits, build, choose_edits
-from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.cases import cross_property, cross_subject
+from seesaw_cf.builder_scripts.dataset import build, choose_edits
+from seesaw_cf.builder_scripts.edits import generate
 from seesaw_cf.builder_scripts.embedded import render
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, SourceError, entity_iri
-from seesaw_cf.records.relations import PAIRS, RELATIONS
+from seesaw_cf.builder_scripts.sparql import FEMALE, SourceError, entity_iri
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables
 
@@ -90,30 +90,6 @@ def test_holders_are_in_the_order_of_a_hash_of_seed_and_identifier(store: StoreS
         assert order == sorted(order)
 
 
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_a_smaller_limit_asks_about_the_first_of_the_same_people(
-    facts: Facts, edits: dict[str, list[Edit]], limit: int
-) -> None:
-    for edit in edits["P27"][:6]:
-        some, more = (holders(facts, edit, edit.new, edit.true, number) for number in (limit, 5))
-        for gender in (MALE, FEMALE):
-            few, many = ([p.id for p in people if gender in p.holds("P21")] for people in (some, more))
-            assert few == many[: len(few)]
-            assert len(few) == min(limit, len(many))
-
-
-def test_cases_of_a_pair_are_bounded_and_numbered_without_gaps(
-    store: StoreSource, edits: dict[str, list[Edit]]
-) -> None:
-    for number in (0, 1, 4):
-        few = Facts(store, replace(SMALL_OPTIONS, per_pair=number))
-        cases = list(cross_property(few, edits, 500))
-        assert [case.case_id for case in cases] == list(range(500, 500 + len(cases)))
-        for pair in PAIRS:
-            made = [case for case in cases if (case.request.relation_id, case.effect_relation_id) == pair]
-            assert len(made) == number
-
-
 class Ends(Source):
     """A source that answers so many queries, then is gone."""
 
@@ -151,16 +127,3 @@ def test_a_build_cut_off_after_any_query_ends_in_the_same_bytes(lines: list[str]
     assert cut.hits >= asked
     assert asked + cut.misses == cache.misses, "no query is asked twice"
     assert found == expected
-
-
-def test_given_edits_replace_the_drawn_ones_of_their_relation(lines: list[str], tmp_path: Path) -> None:
-    """Also when they are fewer; what made no edit is counted on the card."""
-    facts = Facts(stored(tmp_path, lines), TINY)
-    drawn = choose_edits(facts)
-    first = drawn.generated["P27"][0]
-    mixed = Edits(drawn.generated, seeds=[replace(first, case_id=9)], skipped={"relation P413": 2})
-    assert [edit.relation_id for edit in mixed.cross_subject] == ["P27", "P21", "P21"]
-    assert mixed.cross_subject[0].case_id == 9
-    build(tmp_path / "out", facts, mixed, {})
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert "| relation P413 | 2 |" in card

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seesaw_cf.builder_scripts import BuildOptions
-from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.edits import (
+    Edit,
+    asked_relation,
+    counterfactual,
+    read_seeds,
+    seed_edits,
+)
 from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sources import Source
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import FEMALE, OWN
+from seesaw_cf.builder_scripts.tables import demographics
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.types import Case, EditRequest, Entity
+
+from .conftest import ENGLISH, FRENCH, JAZZ, PHYSICS, RECORDS, record
 
 Edits = dict[str, list[Edit]]
 
@@ -55,12 +71,128 @@ def test_new_values_are_balanced_over_areas_and_continents(
     assert max(used.values()) - min(used.values()) <= 2
 
 
-def test_no_edits_asked_means_none_and_no_query(facts: Facts) -> None:
-    class Silent(Source):
-        identity = "silent"
+FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 6), per_gender=10, true_per_gender=3, per_pair=5)
 
-        def ask(self, text: str, *, patient: bool = True) -> bytes:
-            raise AssertionError(text)
 
-    nothing = BuildOptions(edits=dict.fromkeys(RELATIONS, 0))
-    assert all(generate(Facts(Silent(), nothing), relation_id) == [] for relation_id in RELATIONS)
+def test_records_that_make_no_edit_are_counted(world: Path, tmp_path: Path) -> None:
+    odd = [
+        record(1, "octane", "P101", JAZZ, PHYSICS, "{} works in the field of"),
+        record(2, "Danielle Example", "P413", ENGLISH, FRENCH, "{} plays as"),
+        record(3, "A\\B", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
+    ]
+    odd[1]["requested_rewrite"]["relation_id"] = "P413"
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps(odd), encoding="utf-8")
+    edits, skipped = seed_edits(Facts(StoreSource(world), FEW), read_seeds([file]))
+    assert edits == []
+    assert skipped == {"no human of that name": 2, "relation P413": 1}
+
+
+def zsre(subject: str, question: str, answer: str, alt: str, **more: str) -> dict[str, Any]:
+    return {"subject": subject, "src": question, "pred": "?", "rephrase": question, "alt": alt, "answers": [answer],
+            "loc": "nq question: who", "loc_ans": "me", "cond": "", **more}  # fmt: skip
+
+
+ZSRE = [
+    zsre("Danielle Example", "What is the native language of Danielle Example?", "French", "English"),
+    zsre("Danielle Example", "Danielle Example thinks in", "French", "Spanish", relation_id="P103"),
+    zsre("Danielle Example", "Which team does Danielle Example play for?", "A", "B"),
+    zsre("Danielle Example", "What is Danielle Example's mother tongue?", "French", "Klingon"),
+    zsre("Danielle Example", "What is Danielle Example's mother tongue?", "French", ""),
+    zsre("No Body", "What is No Body's mother tongue?", "French", "English"),
+]
+
+
+def test_zsre_questions_about_the_relations_seed_edits(world: Path, edits_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / "zsre.json"
+    file.write_text(json.dumps(ZSRE), encoding="utf-8")
+    seeds = read_seeds([edits_file, file])
+    facts = Facts(StoreSource(world), FEW)
+    edits, skipped = seed_edits(facts, seeds)
+    first, second = (edit for edit in edits if edit.case_id is None)
+    assert (first.true, first.new, first.names) == ("Q150", "Q1860", ("French", "English"))
+    assert (second.new, second.relation_id, second.prompt) == ("Q1321", "P103", "{} thinks in")
+    assert skipped == {
+        "zsRE: question about none of the relations": 1,
+        "zsRE: answer is the name of no value of P103": 1,
+        "zsRE: no alternative answer": 1,
+        "no human of that name": 1,
+    }
+    cases = list(cross_subject(facts, edits, 100_001))
+    assert [case.case_id for case in cases] == [7, 11, 12, 100_001, 100_002]
+    assert cases[3].request.text == "What is the native language of Danielle Example?"
+    assert all(row.text.endswith((" is", " was")) for case in cases[3:] for row in case.attribute_prompts)
+    assert cases[3].attribute_prompts
+
+
+def test_the_likeliest_namesake_is_chosen_and_doubt_is_flagged(small: Callable[..., Facts], tmp_path: Path) -> None:
+    file = tmp_path / "edits.json"
+    file.write_text(json.dumps([RECORDS[0]]), encoding="utf-8")
+    person = 'wd:{id} wdt:P31 wd:Q5 ; rdfs:label "{name}"@en ; wikibase:sitelinks {links} ; wdt:P103 wd:{value} .\n'
+    name = RECORDS[0]["requested_rewrite"]["subject"]
+
+    def link(*people: tuple[str, int, str]) -> tuple[str, tuple[str, ...]]:
+        turtle = "".join(person.format(id=id, name=name, links=links, value=value) for id, links, value in people)
+        ((edit,), _) = seed_edits(small(turtle), read_seeds([file]))
+        return edit.subject.id, edit.flags
+
+    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q150")) == ("Q2", ()), "holds the old value"
+    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q1860")) == ("Q1", ()), "better known"
+    assert link(("Q1", 3, "Q150"), ("Q2", 3, "Q150")) == ("Q1", ("ambiguous_subject",))
+
+
+REQUEST = EditRequest("The mother tongue of {} is", "Ann", "P103", Entity("Q1860", "English"), Entity("Q150", "French"))
+
+
+def question(answer: str, alt: object, question: str = "What is the native language of {}?") -> Case:
+    request = EditRequest(question, "Ann", "", Entity(None, answer), Entity(None, ""))
+    return Case(0, request, record_format="zsre", extra={"alt": alt})
+
+
+@pytest.mark.parametrize(
+    ("answer", "alt", "reason"),
+    [
+        ("French", "", "zsRE: no alternative answer"),
+        ("French", "French", "zsRE: no alternative answer"),
+        ("French", None, "zsRE: no alternative answer"),
+        ("French", "Klingon", "zsRE: answer is the name of no value of P103"),
+        ("Dwarvish", "French", "zsRE: answer is the name of no value of P103"),
+    ],
+)
+def test_zsre_answers_that_make_no_edit_are_counted(
+    small: Callable[..., Facts], answer: str, alt: object, reason: str
+) -> None:
+    assert counterfactual(small(""), question(answer, alt)) == reason
+    assert counterfactual(small(""), Case(1, REQUEST)) == Case(1, REQUEST), "other records pass"
+
+
+def test_a_name_of_two_values_is_nobodys(small: Callable[..., Facts]) -> None:
+    facts = small('wd:Q150 rdfs:label "Same"@en . wd:Q1860 rdfs:label "Same"@en .\n')
+    assert counterfactual(facts, question("Same", "German")) == "zsRE: answer is the name of several values of P103"
+    facts = small('wd:Q150 rdfs:label "français"@fr, "Français"@mul .\n', language="fr")
+    case = counterfactual(facts, question("FRANÇAIS", "english"))
+    assert isinstance(case, Case)
+    assert case.request.target_true == Entity("Q150", "FRANÇAIS"), "linked without case, words as the record has them"
+    assert (case.request.relation_id, case.request.target_new.id) == ("P103", "Q1860")
+
+
+@pytest.mark.parametrize(("named", "expected"), [("P27", "P27"), ("P9", ""), ("", "P103"), (None, "P103")])
+def test_a_records_own_relation_wins_over_the_question(named: object, expected: str) -> None:
+    case = question("a", "b")
+    assert asked_relation(replace(case, extra=case.extra | {"relation_id": named})) == expected
+
+
+def test_demographics_are_sorted_by_name_and_say_where_they_are_from(small: Callable[..., Facts]) -> None:
+    facts = small(
+        f'wd:Q2 rdfs:label "Bea"@en ; wdt:P21 wd:{FEMALE} . wd:Q1 rdfs:label "Zoe"@en ; wdt:P27 wd:Q9999 .\n'
+        f'<{OWN}ann> rdfs:label "Ann"@en . wd:{FEMALE} rdfs:label "female"@en .\n'
+    )
+    people = facts.people(["Q1", "Q2", f"{OWN}ann"])
+    rows = demographics(facts, people).to_pylist()
+    assert [row["label"] for row in rows] == ["Ann", "Bea", "Zoe"]
+    assert [row["provenance"] for row in rows] == [[], *([f"https://www.wikidata.org/wiki/Q{n}"] for n in (2, 1))]
+    (ann,) = small('<http://example.org/ann> rdfs:label "Ann"@en .').people(["http://example.org/ann"])
+    assert demographics(facts, [ann])["provenance"].to_pylist() == [["http://example.org/ann"]], "no page of Wikidata"
+    assert rows[1]["sex_or_gender"] == [{"str": "female", "id": FEMALE}]
+    assert rows[2]["citizenship"] == [{"str": None, "id": "Q9999"}], "a value without a name is kept by its number"
+    assert demographics(facts, []).num_rows == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import socket
 from email.utils import formatdate
@@ -133,15 +131,3 @@ def test_a_reply_is_asked_for_once_and_replayed_offline(server: str, tmp_path: P
     assert offline.select("holders", **HOLDERS) == rows
     with pytest.raises(SourceError, match="no kept reply of http://127"):
         offline.select("holders", **HOLDERS | {"seed": 1})
-
-
-def test_kept_replies_say_what_was_asked_whom_and_when(server: str, tmp_path: Path) -> None:
-    source = CachedSource(EndpointSource(server), tmp_path)
-    assert source.time_of(PEOPLE) == ""
-    source.ask(PEOPLE)
-    (file,) = tmp_path.rglob("*.json")
-    facts = json.loads(file.read_text(encoding="utf-8"))
-    assert (facts["source"], facts["query"]) == (server, PEOPLE)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["time"])
-    assert source.time_of(PEOPLE) == facts["time"]
-    assert facts["bytes"] == len(gzip.decompress(file.with_suffix(".gz").read_bytes()))

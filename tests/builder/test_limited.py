@@ -183,14 +183,3 @@ def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, tmp_p
         assert source.try_select("slice", first="0000", last="g", seed=0, **place) is None
         assert source.try_select("size", **place)
         assert len([query for query in proxy.queries if b"SHA256" in query]) == 1
-
-
-@pytest.mark.slow
-def test_an_endpoint_that_falls_silent_is_named_once_it_does(world_server: str) -> None:
-    with FaultProxy(world_server) as proxy:
-        source = EndpointSource(proxy.url, Asking(timeout=1), sleep=lambda _: None)
-        source.select("size", property="P27", held=[])
-        proxy.ends = lambda query: "hang:1.5"
-        with pytest.raises(SourceError, match="is silent: in 1 s nothing came"):
-            source.try_select("size", property="P27", held=[])
-        assert (len(proxy.queries), len(proxy.knocks)) == (2, 2)

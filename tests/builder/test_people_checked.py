@@ -111,34 +111,3 @@ def test_provenance_says_which_sources_agree_and_ids_stand_where_one_gives_them(
             assert text == CURATED + ("; agrees with " + ", ".join(sources) if sources else ""), row
     ids = checks.confirmed_ids(found, checks.read_names(RELEASED), RELEASED)
     assert {row["name"]: row["iri"] for row in LARGE if row["iri"][0] == "Q"} == ids
-
-
-def test_the_gloss_of_a_namesake_and_silence_say_nothing(tmp_path: Path) -> None:
-    """A synset line of WordNet: offset, file 18 of people, kind, words, pointers, gloss."""
-    lines = ["  1 licence", *(f"0000 18 n 01 {name} 0 001 @i 0000 n 0000 | {gloss}" for name, gloss in GLOSSES.items())]
-    path = tmp_path / "data.noun"
-    path.write_text("\n".join([*lines, "0000 18 n 01 Two_People 0 001 @i 0000 n 0000 | Greek poet"]), encoding="utf-8")
-    glosses = checks.read_glosses(path)
-    assert set(glosses) == {"anna a"}
-    row = dict.fromkeys(COLUMNS, "") | {
-        "name": "Anna Á",
-        "birth_year": "1900",
-        "birth_place": "Kyiv",
-        "gender": "female",
-    }
-    row |= {"citizenship": "Russia", "occupation": "writer|poet"}
-    cities = [{"kind": "city", "label": "Kyiv", "country": "Ukraine"}]
-    found = {check.property_id: (check.stated, check.agrees) for check in checks.gloss_checks([row], cities, glosses)}
-    assert found == {
-        "P569": ("1901", False),
-        "P27": ("Russian", True),
-        "P19": ("Ukraine", True),
-        "P21": ("female", True),
-        "P106": ("poet", True),
-    }
-
-
-GLOSSES = {
-    "Anna_A": "Russian poet (born in Ukraine) who said that she writes (1901-1950)",
-    "Two_People": "English painter",
-}

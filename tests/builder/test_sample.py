@@ -13,11 +13,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.builder_scripts import BuildJob
+from seesaw_cf.builder_scripts.build import run_build
 from seesaw_cf.builder_scripts.dataset import CONFIGS
-from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv
-from seesaw_cf.records import groups
+from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv, render
+from seesaw_cf.builder_scripts.facts import Facts
+from seesaw_cf.builder_scripts.sparql import entity_iri
+from seesaw_cf.records import groups, load_cases
 from seesaw_cf.records import load as sample
 from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.run.prepare import data_notes
+from tests.builder.embedded import check_embedded, small_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (*CONFIGS, "coupled_counterfact", "coupled_zsre")
@@ -76,18 +82,6 @@ for name in ("cross_subject", "cross_property", "open_ended", "candidates", "dem
     assert int(counts["cross_property"]) >= 120
 
 
-def test_the_samples_own_view_of_groups_and_areas_agrees_with_the_tables() -> None:
-    for row in read_tsv(FOLDER / "entities.tsv"):
-        id = full_id(row["iri"])
-        if row["kind"] == "ethnic_group":
-            assert groups.tags([id]) == tuple(tuple(sorted(groups.values(row[name]))) for name in ("race", "region"))
-        if row["kind"] == "field":
-            assert groups.table("fields_of_work")[id]["area"] == row["area"]
-        if row["kind"] == "country":
-            continents = groups.values(groups.table("countries")[id]["continent"])
-            assert row["continent"] in continents or (row["label"], continents) == ("statelessness", ())
-
-
 def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> None:
     path = sample.path() / "data" / "coupled_counterfact" / "test-00000-of-00001.parquet"
     assert path.stat().st_size < 100_000
@@ -140,3 +134,63 @@ def test_every_column_is_described_on_the_card() -> None:
         assert set(schema.names) == set(COLUMNS[name]), name
     for name in ALL:
         assert all(f"| `{column}` |" in text for column in schemas[name].names)
+
+
+DATA = sample.path()
+NAME = "test-00000-of-00001.parquet"
+
+
+@pytest.mark.slow(60)
+@pytest.mark.exhaustive
+def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_build(BuildJob(), out)
+    (out / "build.json").unlink()
+    files = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+    assert len(files) == len(sample.configs()) + 1
+    check_embedded(out, files)
+    assert data_notes(load_cases("sample", "cross_subject")) == []
+
+
+def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None:
+    rows = pq.read_table(DATA / "data" / "demographics").to_pylist()
+    people = read_tsv(FOLDER / "people.tsv")
+    assert {row["label"] for row in rows} <= {row["name"] for row in people}
+    assert len(rows) > 0.98 * len(people)
+    counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
+    assert {tag: counts[tag] for tag in (*groups.RACES, *groups.REGIONS) if counts[tag] < 60} == {}
+    assert all(row["provenance"] for row in rows)
+
+
+PEOPLE, ENTITIES, LINKS = small_tables()
+TEXT = render(PEOPLE, ENTITIES, LINKS)
+
+
+def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
+    found = {person.entity.label: person for person in facts.everyone()}
+    assert sorted(found) == sorted(row["name"] for row in PEOPLE)
+    columns = {"citizenship": "P27", "birth_place": "P19", "native_language": "P103", "field_of_work": "P101"}
+    for row in PEOPLE:
+        for column, property_id in columns.items():
+            labels = facts.labels(found[row["name"]].holds(property_id))
+            assert sorted(labels.values()) == sorted(filter(None, row[column].split("|"))), row["name"]
+        assert found[row["name"]].living is (not row["death_year"])
+
+
+def test_every_fact_has_a_statement_with_a_reference(facts: Facts) -> None:
+    origins = facts.references(person.id for person in facts.everyone())
+    assert all(origins.values())
+    statements = TEXT.count("<http://www.wikidata.org/prop/statement/P")
+    assert statements == TEXT.count("<http://www.w3.org/ns/prov#wasDerivedFrom>")
+    people = "".join(
+        line + "\n" for line in TEXT.splitlines() if "/prop/direct/P31>" not in line and "P17>" not in line
+    )
+    assert statements == people.count("<http://www.wikidata.org/prop/direct/P")
+
+
+def test_links_are_seen_from_both_sides() -> None:
+    first = next(row for row in LINKS if row["property"] == "P25")
+    ids = {row["name"]: full_id(row["iri"]) for row in PEOPLE}
+    text = render(PEOPLE, ENTITIES, [first])
+    for one, name, other in ((first["name"], "P25", first["other"]), (first["other"], "P40", first["name"])):
+        assert f"<{entity_iri(ids[one])}> <{entity_iri(name)}> <{entity_iri(ids[other])}> .\n" in text

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import QUERIES, Parameter, query
+from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import QUERIES, Parameter, SourceError, query, rows
 from seesaw_cf.errors import RecordError
+
+from .conftest import PREFIXES
 
 HOLDERS: dict[str, Parameter] = {
     "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
@@ -71,18 +77,6 @@ def test_queries_are_portable(file: Path) -> None:
     assert all(re.search(rf"\b{place}\b", comments) for place in re.findall(r"\{\{(\w+)\}\}", text))
 
 
-def test_the_store_answers_in_the_querys_order(store: StoreSource) -> None:
-    first = store.select("holders", **HOLDERS)
-    assert len(first) == 5
-    assert all(set(row) == {"person"} for row in first)
-    assert first == store.select("holders", **HOLDERS)
-    longer = store.select("holders", **HOLDERS | {"limit": 20})
-    assert longer[:5] == first, "a longer sample begins with the shorter one"
-    assert store.select("holders", **HOLDERS | {"seed": 1}) != first
-    with pytest.raises(RecordError):
-        store.select("holders", **HOLDERS | {"value": "Q30 Q31"})
-
-
 def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     broken = tmp_path / "broken.nt"
     broken.write_text("<http://x.org/a> <http://x.org/b> .\n", encoding="utf-8")
@@ -103,3 +97,103 @@ def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSou
     del disk
     opened = StoreSource(tmp_path / "db")
     assert opened.select("holders", **HOLDERS) == store.select("holders", **HOLDERS)
+
+
+TERMS = st.fixed_dictionaries({"type": st.sampled_from(["uri", "literal", "bnode"]), "value": st.text(max_size=8)})
+SOLUTIONS = st.lists(st.dictionaries(st.sampled_from("abc"), TERMS, max_size=3), max_size=4)
+
+
+def reply(solutions: object) -> bytes:
+    return json.dumps({"head": {"vars": list("abc")}, "results": {"bindings": solutions}}).encode()
+
+
+@settings(max_examples=40)
+@given(SOLUTIONS.filter(bool), st.data())
+def test_no_beginning_of_a_reply_passes_for_a_whole_one(solutions: list[Any], data: st.DataObject) -> None:
+    whole = reply(solutions)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(SourceError, match="not a whole SPARQL result"):
+        rows(whole[:cut])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>", b"[]", b"null", b'{"results": []}', b'{"results": {}}', b'{"boolean": true}', b"\xff\xfe{",
+     b'{"results": {"bindings": [7]}}', b'{"results": {"bindings": [{"a": {"type": "uri"}}]}}',
+     b'{"results": {"bindings": [{"a": {"value": "x"}}]}}', b'{"results": {"bindings": [{"a": "x"}]}}'],
+)  # fmt: skip
+def test_what_is_no_result_is_refused_with_what_came(content: bytes) -> None:
+    with pytest.raises(SourceError, match="not a whole SPARQL result"):
+        rows(content)
+
+
+class Counting(Source):
+    """A source that answers every query with one row, and counts."""
+
+    identity = "counting"
+
+    def __init__(self, identity: str = "counting") -> None:
+        self.identity = identity
+        self.asked: Counter[str] = Counter()
+
+    def ask(self, text: str, *, patient: bool = True) -> bytes:
+        self.asked[text] += 1
+        return reply([{"a": {"type": "literal", "value": text * 20}}])
+
+
+def _damages(whole: bytes) -> dict[str, bytes]:
+    """Ways in which a gzip file is spoiled. Ten bytes of header, then RFC 1951: block type 3 does not exist."""
+    block = whole[:10] + b"\x07" + whole[11:]
+    return {"block": block, "cut": whole[:-3], "header": whole[:10], "checksum": whole[:-8] + b"\0" * 8,
+            "other": gzip.compress(b"{}")}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", ["block", "cut", "header", "checksum", "other"])
+def test_a_spoiled_reply_is_reported_and_asked_for_again(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Counting()
+    cached = CachedSource(source, tmp_path)
+    expected = cached.ask("q")
+    (file,) = tmp_path.rglob("*.gz")
+    whole = file.read_bytes()
+    file.write_bytes(_damages(whole)[damage])
+    assert cached.ask("q") == expected
+    assert "asked for again" in caplog.text
+    assert source.asked == {"q": 2}
+    assert file.read_bytes() == whole, "the same reply is the same bytes"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "7", "{}", '{"sha256": 5}'])
+def test_a_spoiled_description_is_no_description(tmp_path: Path, content: str) -> None:
+    source = Counting()
+    cached = CachedSource(source, tmp_path)
+    expected = cached.ask("q")
+    (file,) = tmp_path.rglob("*.json")
+    file.write_text(content, encoding="utf-8")
+    assert cached.ask("q") == expected
+    assert (source.asked["q"], cached.misses, cached.hits) == (2, 2, 0)
+    assert cached.ask("q") == expected
+    assert (source.asked["q"], cached.misses, cached.hits) == (2, 2, 1)
+
+
+def test_the_last_reply_that_was_used_dates_a_build(tmp_path: Path, store: StoreSource) -> None:
+    asked = "SELECT ?s WHERE { ?s ?p ?o } LIMIT 1"
+    first = CachedSource(store, tmp_path)
+    assert first.latest == ""
+    first.ask(asked)
+    assert first.latest == first.time_of(asked) != ""
+    [about] = tmp_path.glob("*/*.json")
+    about.write_text(about.read_text().replace(first.latest, "2020-02-03T04:05:06+00:00"))
+    again = CachedSource(store, tmp_path, offline=True)
+    again.ask(asked)
+    assert again.latest == "2020-02-03T04:05:06+00:00", "a repeated build has the date of the first"
+
+
+def test_a_store_is_known_by_what_is_in_its_files_not_by_their_names(tmp_path: Path) -> None:
+    texts = {"a.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "b.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "c.ttl": "wd:Q1 wdt:P27 wd:Q3 ."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(PREFIXES + text, encoding="utf-8")
+    a, b, c = (StoreSource(tmp_path / name).identity for name in texts)
+    assert a == b != c
+    assert a.startswith("store:sha256:")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.card import Statistics, attributes, examples, markdown, people_by_group
-from seesaw_cf.builder_scripts.tables import CANDIDATES, DEMOGRAPHICS, write_cases
+from seesaw_cf.builder_scripts.tables import DEMOGRAPHICS, write_cases
 from seesaw_cf.records import groups, read_cases
 from seesaw_cf.records import load as sample
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
@@ -79,14 +78,6 @@ def test_cross_property_counts_by_hand(counted: Statistics) -> None:
     assert row == ["citizenship", "work", "1", "2", "6", "0"]
 
 
-def test_prompts_by_group_count_several_tags_and_the_unknown(counted: Statistics) -> None:
-    rows = {row[0]: row[1] for row in cells(counted.groups_of("gender"))[2:]}
-    assert rows == {"men": "4", "women": "2", "unknown": "2"}
-    rows = {row[0]: row[1] for row in cells(counted.groups_of("race"))[2:]}
-    assert rows == {"Black": "2", "white": "2", "unknown": "6"}
-    assert list(rows)[-1] == "unknown"
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.text(max_size=6), min_size=2, max_size=2), max_size=4))
 def test_a_table_stays_a_rectangle_whatever_is_in_its_cells(rows: list[list[str]]) -> None:
@@ -94,29 +85,6 @@ def test_a_table_stays_a_rectangle_whatever_is_in_its_cells(rows: list[list[str]
     lines = markdown(["Name", "Other"], rows).split("\n")
     assert len(lines) == len(rows) + 2
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
-
-
-def test_examples_are_the_first_four_values_of_each_relation() -> None:
-    labels = ["a", "b", "c|d", "e", "f"]
-    rows = [{"relation_id": "P27", "label": label} for label in labels] + [{"relation_id": "P21", "label": "x"}]
-    table = pa.Table.from_pylist(rows, schema=pa.schema([("relation_id", pa.string()), ("label", pa.string())]))
-    assert cells(examples(table))[2:] == [["citizenship", "5", "a, b, c\\|d, e"], ["gender", "1", "x"]]
-
-
-def test_values_on_two_continents_count_for_both_and_once_in_the_total() -> None:
-    rows: list[dict[str, Any]] = [
-        {"relation_id": "P27", "continent": ["Asia", "Europe"]}, {"relation_id": "P27", "continent": ["Asia"]},
-        {"relation_id": "P27", "continent": []}, {"relation_id": "P101", "area": "arts"},
-        {"relation_id": "P101", "area": None},
-    ]  # fmt: skip
-    table = pa.Table.from_pylist(rows, schema=CANDIDATES)
-    assert cells(attributes(table, "P27", "continent"))[2:] == [
-        ["Asia", "2"],
-        ["Europe", "1"],
-        ["none", "1"],
-        ["**Total**", "3"],
-    ]
-    assert cells(attributes(table, "P101", "area"))[2:] == [["arts", "1"], ["none", "1"], ["**Total**", "2"]]
 
 
 def test_people_by_group_and_gender_with_several_of_both() -> None:
@@ -172,23 +140,6 @@ def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embe
                     known[key] for key in ("label", "living", "sitelinks")
                 )
                 assert [list(getattr(row, axis)) for axis in groups.AXES] == [known[axis] for axis in groups.AXES]
-
-
-def test_every_open_ended_prompt_belongs_to_its_case(embedded: dict[str, pa.Table]) -> None:
-    cases = {
-        (name, case.case_id): case
-        for name in ("cross_subject", "cross_property")
-        for case in read_cases(sample.path() / "data" / name)
-    }
-    rows = embedded["open_ended"].to_pylist()
-    listed: dict[tuple[str, int], list[str]] = {}
-    for row in rows:
-        case = cases[row["config"], row["case_id"]]
-        assert row["requested_rewrite"]["subject"] == case.request.subject
-        assert row["effect_relation_id"] == case.effect_relation_id
-        assert row["subject_id"] == case.extra["subject_id"]
-        listed.setdefault((row["config"], row["case_id"]), []).append(row["prompt"])
-    assert listed == {key: list(case.generation_prompts) for key, case in cases.items()}
 
 
 @pytest.mark.slow

@@ -9,18 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import TAGS
-from seesaw_cf.builder_scripts.tag import BY_NAME, NAMESAKES, paper_candidates
+from seesaw_cf.builder_scripts.sources import FEW, CachedSource, Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import TAGS, SourceError, SourceTimeout
+from seesaw_cf.builder_scripts.tag import BY_NAME, NAMESAKES, People, look_up, paper_candidates
 from seesaw_cf.cli import main
-from seesaw_cf.records import groups, load_cases, read_cases, write_config
+from seesaw_cf.records import groups, load_cases, write_config
 from seesaw_cf.records.arrow import cases_to_table
-from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.texts.records import read_records as read_longform
 from seesaw_cf.types import Case
 
@@ -113,30 +112,6 @@ def tag(tmp_path: Path) -> Tag:
 def numbers(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "tags.json").read_text(encoding="utf-8"))["coverage"]
     return found
-
-
-@pytest.mark.slow
-def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag_server: str, turtle: Path) -> None:
-    code, out = tag(pairs, tag_server)
-    assert code == 0
-    before, after = read_cases(pairs), load_cases(str(out), "P27_P101")
-    named = WORLD + "".join(f'wd:{id} rdfs:label "Person {id}"@en .\n' for id in PEOPLE)
-    turtle.with_name("named.ttl").write_text(named, encoding="utf-8")
-    built = {p.id: p for p in Facts(StoreSource(turtle.with_name("named.ttl")), _options()).people(PEOPLE)}
-    for old, new in zip(before, after, strict=True):
-        for one, other in zip(old.attribute_prompts, new.attribute_prompts, strict=True):
-            person = built[str(one.subject.id)]
-            assert {name: getattr(other, name) for name in TAGS} == {name: getattr(person, name) for name in TAGS}
-            assert replace(other, gender=(), race=(), region=(), living=one.living, sitelinks=None) == one
-        assert (new.request, new.generation_prompts, new.flags) == (old.request, old.generation_prompts, old.flags)
-    assert data_notes(before)
-    assert data_notes(after) == []
-
-
-def _options() -> Any:
-    from seesaw_cf.builder_scripts import BuildOptions
-
-    return BuildOptions()
 
 
 def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle: Path) -> None:
@@ -282,33 +257,89 @@ def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag) -> Non
             assert set(new.candidates) == names
 
 
-@pytest.mark.slow(60)
-def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
-    reference: Callable[..., Path], tag: Tag, tmp_path: Path, capsys: Any
-) -> None:
-    """Two cases of each released file, tagged from a server with invented facts, run and reported."""
-    files, turtle = [], PREFIXES
-    for pair in ("P27_P101", "P21_P101", "P19_P101"):
-        records = json.loads(reference("seesaw", f"seesaw_cf_{pair}.json").read_text(encoding="utf-8"))[:2]
-        files.append(tmp_path / f"seesaw_cf_{pair}.json")
-        files[-1].write_text(json.dumps(records), encoding="utf-8")
-        turtle += invented(id for record in records for id in record["attribute_aux_info"])
-        for record in records:
-            rewrite = record["requested_rewrite"]
-            held = f"wdt:{rewrite['relation_id']} wd:{rewrite['target_true']['id']} ; wdt:P101 wd:Q413"
-            name = json.dumps(rewrite["subject"], ensure_ascii=False)
-            turtle += f"wd:Q{70_000_000 + record['case_id']} wdt:P31 wd:Q5 ; {held} ; rdfs:label {name}@en .\n"
-    world = tmp_path / "world.ttl"
-    world.write_text(turtle, encoding="utf-8")
-    (tmp_path / "server").mkdir()
-    for url in serve(tmp_path / "server", world):
-        assert tag(files, url)[0] == 0
-    configs = [word for pair in ("P27_P101", "P21_P101", "P19_P101") for word in ("--config", pair)]
-    words = ["audit", "seesaw-tiny", "--editor", "ft", "--control", "none", *configs, "--quiet"]
-    assert main([*words, "--data", str(tmp_path / "tagged"), "--out", str(tmp_path / "run")]) == 0
-    tables = tmp_path / "run" / "report" / "tables"
-    assert set(pd.read_csv(tables / "groups.csv")["axis"]) >= {"gender", "race", "region"}
-    assert set(pd.read_csv(tables / "other_facts.csv")["asked"]) == {"all", "P101"}
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
-    (note,) = manifest["notes"]
-    assert note.startswith("2 of 4,348 prompts with an answer have white space")
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    file = tmp_path / "world.ttl"
+    file.write_text(WORLD, encoding="utf-8")
+    return file
+
+
+def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) -> str:
+    """What the command says when it fails; nothing may be left at --out."""
+    out = tmp_path / "tagged"
+    assert main(["tag", *map(str, words), "--cache", str(tmp_path / "replies"), "--out", str(out)]) == 1
+    assert not out.exists()
+    said = " ".join(capsys.readouterr().err.split())
+    assert "could not write" not in said
+    return said
+
+
+def test_a_source_that_knows_nobody_is_refused(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    other = tmp_path / "other.ttl"
+    other.write_text(f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n")
+    said = refused(capsys, tmp_path, pairs, "--source", other)
+    assert "other.ttl knows nobody: it was asked about 450 people (Q90000000, " in said
+
+
+def test_records_without_anybody_are_refused(tmp_path: Path, world: Path, capsys: Any) -> None:
+    file = tmp_path / "edits.json"
+    file.write_text('[{"subject": "Ada", "prompt": "Ada was born in", "target_new": "Rome"}]')
+    said = refused(capsys, tmp_path, file, "--source", world)
+    assert "none of the 1 records identifies anybody" in said
+    assert "seesaw-cf build --edits" in said
+
+
+def test_what_was_given_cannot_be_used(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    assert "source 'nowhere.nt': no such file" in refused(capsys, tmp_path, pairs, "--source", "nowhere.nt")
+    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--source", world)
+    (tmp_path / "folder" / "data").mkdir(parents=True)
+    assert "a folder without cases in data/" in refused(capsys, tmp_path, tmp_path / "folder", "--source", world)
+    taken = tmp_path / "tag_facts.json"
+    taken.write_bytes(pairs.read_bytes())
+    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--source", world)
+
+
+class Slow(Source):
+    """Does not finish queries about more than some people."""
+
+    identity = "slow"
+
+    def __init__(self, source: Source, most: int) -> None:
+        self._source, self._most, self.sizes = source, most, list[int]()
+
+    def ask(self, text: str, *, patient: bool = True) -> bytes:
+        people = text.split("{", 2)[2].split("}")[0].count("<")
+        self.sizes.append(people)
+        if people > self._most:
+            raise SourceTimeout("no answer in 2 tries; the last: timed out")
+        return self._source.ask(text, patient=patient)
+
+
+def recorded(source: Source) -> People:
+    people = People()
+    look_up(people, Facts(source, BuildOptions()), "source", PEOPLE)
+    return people
+
+
+def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) -> None:
+    store = StoreSource(world)
+    slow = Slow(store, FEW)
+    found = recorded(slow)
+    assert found == recorded(store)
+    assert slow.sizes[0] == 200
+    assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
+
+
+def test_what_was_not_finished_in_time_is_repeated_offline(world: Path, tmp_path: Path) -> None:
+    slow = Slow(StoreSource(world), FEW)
+    found = recorded(CachedSource(slow, tmp_path))
+    asked = list(slow.sizes)
+    assert recorded(CachedSource(slow, tmp_path, offline=True)) == found
+    assert slow.sizes == asked
+
+
+def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
+    slow = Slow(StoreSource(world), 0)
+    with pytest.raises(SourceError, match=r"^slow did not finish any form .* about one of the people"):
+        recorded(slow)
+    assert slow.sizes == [200, 10, 1]

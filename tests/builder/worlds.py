@@ -7,23 +7,19 @@ people without an English name or with a disambiguator in it, some values unknow
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
 from seesaw_cf.base.files import atomic_path
-from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.embedded import PROPERTIES
 from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, WIKIDATA, entity_iri
-from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
 from seesaw_cf.types import Case
 
-__all__ = ["World", "main", "triples", "write_world"]
+__all__ = ["World", "triples", "write_world"]
 
 SKEW = 1.4
 FIRST_ID = 900_000_000  # QIDs of invented people; Wikidata has not come near
@@ -31,32 +27,13 @@ _WDT = f"{WIKIDATA}prop/direct/"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _SYLLABLES = [a + b for a in "bdfghjklmnprstv" for b in "aeo"]
-_OCCUPATIONS = (
-    "Q36180",
-    "Q33999",
-    "Q82955",
-    "Q1622272",
-    "Q937857",
-    "Q639669",
-    "Q901",
-    "Q1028181",
-    "Q1930187",
-    "Q39631",
-)
+_OCCUPATIONS = tuple(f"Q{n}" for n in (36180, 33999, 82955, 1622272, 937857, 639669, 901, 1028181, 1930187, 39631))
 _TABLES = {"P27": "countries", "P19": "cities", "P101": "fields_of_work", "P103": "languages"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Property:
-    """How a property is spread over people.
-
-    Attributes:
-        id: The property.
-        values: What can be held.
-        weights: How often each is held, cumulated.
-        share: Of people who have the property.
-        second: Of those who have a second value.
-    """
+    """How a property is spread over people: cumulated weights, share of who has it, of these of who has two values."""
 
     id: str
     values: Sequence[str]
@@ -81,15 +58,6 @@ class World:
     seed: int = 0
     edits: Sequence[Case] = ()
     skew: float = SKEW
-
-    def __post_init__(self) -> None:
-        """Refuses a world without people.
-
-        Raises:
-            RecordError: Fewer than one person.
-        """
-        if self.people < 1:
-            raise RecordError(f"world: {self.people} people, expected at least 1.")
 
 
 def _zipf(id: str, values: Sequence[str], skew: float, share: float, second: float) -> _Property:
@@ -213,38 +181,10 @@ def _subjects(world: World) -> Iterator[str]:
 
 
 def write_world(path: str | os.PathLike[str], world: World) -> int:
-    """Writes a world as an N-Triples file.
-
-    Args:
-        path: The file; whole or not there at all.
-        world: Its size, seed and edits.
-
-    Returns:
-        Number of triples.
-
-    Raises:
-        StorageError: The disk is full.
-    """
+    """Writes a world as an N-Triples file, whole or not at all, and gives the number of triples."""
     count = 0
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         for line in triples(world):
             file.write(line)
             count += 1
     return count
-
-
-def main() -> None:
-    """`python -m tests.builder.worlds --people N --out FILE`."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--people", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--skew", type=float, default=SKEW, help=f"exponent of Zipf's law over values ({SKEW})")
-    parser.add_argument("--edits", type=Path, nargs="*", default=[], help="edit files whose subjects live in the world")
-    parser.add_argument("--out", type=Path, required=True, help="N-Triples file to write")
-    args = parser.parse_args()
-    count = write_world(args.out, World(args.people, args.seed, read_seeds(args.edits), args.skew))
-    print(f"{count:,} triples about {args.people:,} people in {args.out}")
-
-
-if __name__ == "__main__":
-    main()

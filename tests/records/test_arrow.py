@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.records import CASES, cases_to_table, parse_record, table_to_cases
+from seesaw_cf.records import CASES, cases_to_table, flag_cases, parse_record, table_to_cases
+from seesaw_cf.records.checks import CASE_FLAGS
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.records import samples
 
@@ -86,3 +88,76 @@ def test_an_extra_that_is_no_json_object_is_refused(text: str) -> None:
     table = table.set_column(CASES.get_field_index("extra"), "extra", pa.array([text]))
     with pytest.raises(RecordError, match="no JSON object in extra"):
         table_to_cases(table)
+
+
+def _case(*rows: tuple[str, str | None, str], case_id: int = 1) -> Case:
+    prompts = tuple(AttributePrompt(text, Entity(id_, label)) for text, id_, label in rows)
+    return dataclasses.replace(parse_record(samples.SEESAW), case_id=case_id, attribute_prompts=prompts)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "flags"),
+    [
+        ("Ada is a citizen of", "Ada", ()),
+        ("Q15 is a citizen of", "Q15", ("qid_name",)),
+        ("Q15 Band is a citizen of", "Q15 Band", ()),
+        ("Phew (singer) is a citizen of", "Phew (singer)", ("disambiguator",)),
+        ("Agnes (Nancy) Shane is a citizen of", "Agnes (Nancy) Shane", ()),
+        ("Sophistic worked of Antiphon was a citizen of", "Sophistic works of Antiphon", ("tense_in_name",)),
+        ("The expertise of wasa was", "isa", ("tense_in_name",)),
+        ("Works is a citizen of", "Works", ()),
+        ("Bob is a citizen of", "Ada", ("name_not_in_prompt",)),
+        ("Ada works in the field of ", "Ada", ("trailing_space",)),
+        ("Ada  Byron was born in", "Ada  Byron", ("double_space",)),
+        ("The Saone flows through", "", ()),  # CounterFact names nobody
+    ],
+)
+def test_each_flag_of_a_prompt(text: str, label: str, flags: tuple[str, ...]) -> None:
+    (case,) = flag_cases([_case((text, "Q1", label))])
+    assert case.attribute_prompts[0].flags == flags
+
+
+def test_duplicates_are_within_a_case_and_shared_labels_across_cases() -> None:
+    ada, bob, other = (
+        ("Ada was born in", "Q1", "Ada"),
+        ("Bob was born in", "Q2", "Bob"),
+        ("Ada was born in", "Q3", "Ada"),
+    )
+    one, two = flag_cases([_case(ada, bob, bob), _case(other, bob, case_id=2)])
+    assert [row.flags for row in one.attribute_prompts] == [("label_shared",), (), ("duplicate_prompt",)]
+    assert [row.flags for row in two.attribute_prompts] == [("label_shared",), ()]
+
+
+def test_case_flags() -> None:
+    record = samples.changed(samples.SEESAW, "requested_rewrite.target_new.str", "Poland ")
+    record["generation_prompts"] = ["</s> ", "</s> "]
+    record["attribute_aux_ent"] = ["Murasaki Shikibu", "Marie Curie"]
+    (case,) = flag_cases([parse_record(record)])
+    assert case.flags == tuple(CASE_FLAGS)
+    assert flag_cases([parse_record(samples.SEESAW)])[0].flags == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "flag"),
+    [
+        ({"request": "{} lives in "}, "prompt_space"),
+        ({"request": "{}  lives in"}, "prompt_space"),
+        ({"paraphrase_prompts": ("Ada dwells in\n",)}, "prompt_space"),
+        ({"neighborhood_prompts": (" Bob lives in",)}, "prompt_space"),
+        ({"generation_prompts": ("Ada\tis ",)}, "prompt_space"),
+        ({"candidates": ("physics", "jazz ")}, "target_space"),
+        ({"gold": (" jazz",)}, "target_space"),
+        ({"request": "{} lives in</s>"}, "special_token"),
+        ({"neighborhood_prompts": ("Bob <|endoftext|> lives in",)}, "special_token"),
+        (
+            {"attribute_prompts": (AttributePrompt("[MASK] lives in", Entity("Q1", "[MASK]"), "", "target_new"),)},
+            "special_token",
+        ),
+        ({"candidates": ("physics", "[/INST] jazz")}, "special_token"),
+    ],
+)
+def test_what_spoils_a_text_is_flagged_wherever_a_model_reads_it(change: dict[str, Any], flag: str) -> None:
+    case = parse_record(samples.SEESAW)
+    if "request" in change:
+        change = {"request": dataclasses.replace(case.request, prompt=change["request"])}
+    assert flag_cases([dataclasses.replace(case, **change)])[0].flags == (flag,)

@@ -6,21 +6,29 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.records import cases_to_table, flag_cases, parse_record, read_cases
+from seesaw_cf.records import (
+    cases_to_table,
+    flag_cases,
+    import_files,
+    parse_record,
+    read_cases,
+    table_to_cases,
+    write_card,
+    write_config,
+)
+from seesaw_cf.records.card import content_hash
+from seesaw_cf.records.importing import summarise
 from seesaw_cf.types import Case
 from tests.records import samples
 
 
 def _numbered(count: int) -> list[dict[str, Any]]:
     return [samples.SEESAW | {"case_id": number} for number in range(count)]
-
-
-def _cases(count: int) -> list[Case]:
-    return flag_cases([parse_record(record) for record in _numbered(count)])
 
 
 def test_the_same_cases_from_json_lines_parquet_and_shards(tmp_path: Path) -> None:
@@ -106,3 +114,149 @@ def test_files_that_are_not_there_or_hold_a_case_twice(tmp_path: Path) -> None:
         write_table(tmp_path / "shards" / f"{name}.parquet", cases_to_table(_cases(1)))
     with pytest.raises(RecordError, match="record 1: case_id 0 was used before"):
         read_cases(tmp_path / "shards")
+
+
+def _cases(count: int, first: int = 0) -> list[Case]:
+    return flag_cases([parse_record(samples.SEESAW | {"case_id": first + number}) for number in range(count)])
+
+
+def _write(folder: Path, cases: list[Case]) -> str:
+    write_config(folder, "pairs", cases_to_table(cases))
+    write_config(folder, "words", pa.table({"word": ["a", "b"]}))
+    return write_card(
+        folder, {"pairs": "Pairs.", "words": "Words: two."}, template="# Title", metadata={"license": "mit"}
+    )
+
+
+def test_datasets_opens_the_folder(tmp_path: Path) -> None:
+    import datasets
+
+    cases = _cases(3)
+    _write(tmp_path / "data set", cases)
+    options = {"cache_dir": str(tmp_path / "cache")}
+    folder = str(tmp_path / "data set")
+    assert datasets.get_dataset_config_names(folder) == ["pairs", "words"]
+    loaded = datasets.load_dataset(folder, **options)  # the first config is the default
+    assert table_to_cases(loaded["test"].data.table) == cases
+    assert datasets.load_dataset(folder, "words", split="test", **options)["word"][:] == ["a", "b"]
+    streamed = list(datasets.load_dataset(folder, "pairs", split="test", streaming=True))
+    assert table_to_cases(pa.Table.from_pylist(streamed, schema=cases_to_table([]).schema)) == cases
+
+
+def test_a_rebuilt_folder_is_read_anew(tmp_path: Path) -> None:
+    import datasets
+
+    def first_ids() -> list[int]:
+        rows = datasets.load_dataset(str(tmp_path / "x"), "pairs", split="test", cache_dir=str(tmp_path / "cache"))
+        return list(rows["case_id"])
+
+    _write(tmp_path / "x", _cases(3))
+    assert first_ids() == [0, 1, 2]
+    _write(tmp_path / "x", _cases(3, first=4))  # same number of rows and bytes per value: only the content differs
+    assert first_ids() == [4, 5, 6]
+
+
+def test_the_card_is_a_function_of_the_content(tmp_path: Path) -> None:
+    one, two, other = (_write(tmp_path / name, _cases(3, first)) for name, first in (("a", 0), ("b", 0), ("c", 1)))
+    assert one == two == (tmp_path / "a" / "README.md").read_text(encoding="utf-8")
+    assert one != other
+    assert one.startswith("---\nlicense: mit\n")
+    assert one.endswith("---\n\n# Title\n")
+    digest = content_hash((tmp_path / "a" / "data" / "words").iterdir())
+    assert f"Words: two. [content sha256 {digest}]" in one
+
+
+def test_shards_hold_all_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seesaw_cf.records.card.ROWS_PER_SHARD", 10)
+    write_config(tmp_path, "n", pa.table({"n": range(25)}))
+    files = sorted((tmp_path / "data" / "n").iterdir())
+    assert [path.name for path in files] == [f"test-{number:05d}-of-00003.parquet" for number in range(3)]
+    assert [row for path in files for row in pa.parquet.read_table(path)["n"].to_pylist()] == list(range(25))
+    assert "num_examples: 25" in write_card(tmp_path, {"n": "Numbers."})
+    with pytest.raises(RecordError, match=r"config '\.\./up'"):
+        write_config(tmp_path, "../up", pa.table({"n": [1]}))
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    folder = tmp_path / "released"
+    folder.mkdir()
+    (folder / "seesaw_cf_P27_P101.json").write_text(json.dumps([samples.SEESAW]))
+    (folder / "seesaw_cf_P27_eff.json").write_text(json.dumps([samples.EFF]))
+    (folder / "P27_subject_info.json").write_text("{}")
+    return folder
+
+
+def test_a_folder_of_released_files(released: Path, tmp_path: Path) -> None:
+    import datasets
+
+    out = tmp_path / "out"
+    summary = import_files(released, out)
+    assert list(summary.files) == ["P27_P101", "P27_eff"]
+    assert summary.out == out
+    assert read_cases(out / "data" / "P27_P101") == read_cases(released / "seesaw_cf_P27_P101.json")
+    rows = datasets.load_dataset(str(out), "P27_eff", split="test", cache_dir=str(tmp_path / "cache"))
+    assert rows[0]["requested_rewrite"]["subject"] == "Marie Curie"
+    assert summary.to_markdown() in (out / "README.md").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"released", "out", "cache"}  # nothing temporary is left
+    prompts = datasets.load_dataset(str(out), "open_ended", split="test", cache_dir=str(tmp_path / "cache"))
+    assert [(row["config"], row["prompt"]) for row in prompts] == [
+        ("P27_P101", prompt) for prompt in samples.SEESAW["generation_prompts"]
+    ]
+
+
+def test_the_table_counts() -> None:
+    records = [samples.SEESAW, samples.SEESAW | {"case_id": 8, "attribute_prompts": ["Ada  x"]}]
+    records[1] |= {"attribute_aux_info": ["Q81731"], "attribute_aux_ent": ["Ada"]}
+    row = summarise("n.json", "0" * 64, [parse_record(record) for record in records])
+    assert row.record_formats == ("seesaw",)
+    expected: dict[str, tuple[float, ...]] = {
+        "cases": (2,),
+        "case ids, first / last": (7, 8),
+        "prompts": (3,),
+        "unique prompts": (3,),
+        "prompts per case, min / mean / max": (1, 1.5, 2),
+        "generation prompts": (4,),
+        "unique generation prompts": (2,),
+        "paraphrase / neighborhood prompts": (0, 0),
+        "portability and locality prompts": (0,),
+        "edit subjects": (1,),
+        "test subjects": (2,),  # people are counted by id, not by name
+        "targets, new / true / either": (1, 1, 2),
+        "prompts with a group tag": (0,),
+    }
+    assert row.numbers == expected
+
+
+def test_importing_again_gives_the_same_bytes_and_never_over_a_folder(released: Path, tmp_path: Path) -> None:
+    contents = []
+    for out in (tmp_path / "one", tmp_path / "two"):
+        import_files(released, out)
+        contents.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
+    assert contents[0] == contents[1]
+    with pytest.raises(StorageError, match="is not an empty folder"):
+        import_files(released, tmp_path / "one")
+
+
+def test_a_full_disk_leaves_nothing(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+    with pytest.raises(StorageError, match=r"No space left on device.*[Ff]ree some space"):
+        import_files(released, tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"released"}
+
+
+def test_what_to_import_must_be_clear(released: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RecordError, match="a folder without cases in data/"):
+        import_files(tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(RecordError, match="nothing to read"):
+        import_files([], tmp_path / "out")
+    other = tmp_path / "empty" / "P27_eff.json"
+    other.write_text("[]")
+    with pytest.raises(RecordError, match=r"would both be config 'P27_eff'\. Rename one"):
+        import_files([released, other], tmp_path / "out")
+    with pytest.raises(StorageError, match=r"gone\.json: No such file"):
+        import_files(tmp_path / "gone.json", tmp_path / "out")

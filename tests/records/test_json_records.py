@@ -33,15 +33,6 @@ def test_the_keys_tell_the_format(kind: str) -> None:
     assert write_record(case) == samples.RECORDS[kind]
 
 
-def test_seesaw_prompts_get_what_their_text_proves() -> None:
-    case = parse_record(samples.SEESAW, effect_relation_id="P101")
-    dead, unknown = case.attribute_prompts
-    assert case.effect_relation_id == "P101"
-    assert (dead.template_id, dead.living, dead.holds) == ("P27-cloze-01", False, "target_new")
-    assert (unknown.template_id, unknown.living, unknown.holds) == ("P27-cloze-01", None, "target_new")
-    assert (dead.subject.id, dead.subject.label) == ("Q81731", "Murasaki Shikibu")
-
-
 @pytest.mark.parametrize(
     ("relation", "name", "text", "template", "living"),
     [

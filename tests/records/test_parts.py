@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, table_to_cases, write_json
+from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record
 from seesaw_cf.records.importing import summarise
 from seesaw_cf.records.load import load_cases, load_revised_cases, path
 from seesaw_cf.records.relations import TEMPLATES
@@ -48,14 +47,6 @@ def test_tags_of_several_groups_are_the_union_in_any_order(ids: list[str], rng: 
     assert groups.tags(iter(rng.sample(ids, len(ids)))) == (race, region), "an iterable is read once"
 
 
-@given(st.lists(st.sampled_from([*GENDERS, "Q999999999"]), max_size=4))
-def test_a_recorded_gender_always_has_a_tag(ids: list[str]) -> None:
-    found = groups.gender_tags(ids)
-    assert bool(found) == bool(ids)
-    assert ("other" in found) >= ("Q999999999" in ids)
-    assert list(found) == sorted(set(found))
-
-
 NAME = st.text(max_size=10)
 
 
@@ -64,25 +55,6 @@ def test_a_filled_template_holds_the_name_as_it_is(template: Any, name: str, liv
     form = template.past if living is False else template.present
     before, after = form.split("{}")
     assert template.fill(name, living=living) == before + name + after
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(samples.records(), min_size=1, max_size=4))
-def test_any_records_come_back_through_a_file(
-    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
-) -> None:
-    """As a list and as lines, whatever the order of their kinds; texts of any script, quotes and line breaks."""
-    folder = tmp_path_factory.mktemp("files")
-    numbered = [
-        record | {"case_id": number} if "case_id" in record else record for number, record in enumerate(records)
-    ]
-    (folder / "lines.jsonl").write_text("\n".join(map(json.dumps, numbered)), encoding="utf-8")
-    cases = read_cases(folder / "lines.jsonl")
-    assert [case.case_id for case in cases] == list(range(len(records)))
-    write_json(folder / "list.json", cases)
-    assert json.loads((folder / "list.json").read_text(encoding="utf-8")) == numbered
-    write_table(folder / "table.parquet", cases_to_table(cases))
-    assert read_cases(folder / "table.parquet") == read_cases(folder / "list.json") == cases
 
 
 @settings(max_examples=40, deadline=None)
@@ -129,18 +101,6 @@ def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
     (tmp_path / "plain" / "yours.parquet").write_bytes(file.read_bytes())
     assert load_cases(str(tmp_path / "plain"), "yours") == [case]
     assert load_revised_cases(str(file), "whatever") == ([case], "")
-
-
-def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
-    table = pq.read_table(path() / "data" / "coupled_counterfact")
-    rows, cases = table.to_pylist(), load_cases("sample", "coupled_counterfact")
-    assert [case.case_id for case in cases] == [row["case_id"] for row in rows]
-    assert cases[0].request.text == rows[0]["requested_rewrite"]["prompt"].format(cases[0].request.subject)
-    assert [list(case.paraphrase_prompts) for case in cases] == [row["paraphrase_prompts"] for row in rows]
-    assert {case.extra["kind"] for case in cases} <= {"counterfactual", "factual"}
-    assert not any(case.attribute_prompts or case.candidates for case in cases)
-    with pytest.raises(RecordError, match="paraphrase_prompts"):
-        table_to_cases(table.drop_columns("paraphrase_prompts"))
 
 
 @pytest.mark.parametrize(

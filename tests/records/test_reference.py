@@ -97,14 +97,6 @@ def test_released_bytes_come_back_through_parquet(
     assert (tmp_path / "again.json").read_bytes() == reference("seesaw", f"seesaw_cf_{name}.json").read_bytes()
 
 
-def test_labels_of_two_people(released: Callable[[str], list[Case]]) -> None:
-    rows = [row for case in released("P27_P101") for row in case.attribute_prompts]
-    assert len({row.subject.label for row in rows if "label_shared" in row.flags}) == 17  # A2
-    assert {row.text for row in rows if "tense_in_name" in row.flags} == {
-        "Sophistic worked of Antiphon was a citizen of"
-    }
-
-
 @pytest.mark.parametrize(("name", "dead"), [("P21_P101", 14_560), ("P19_P101", 0), ("P27_P101", 20_157)])
 def test_every_prompt_has_its_template_and_tense(released: Callable[[str], list[Case]], name: str, dead: int) -> None:
     """Own counts of "'s gender was" and " was a citizen of" (2 of them with a damaged name); birth shows no tense."""
