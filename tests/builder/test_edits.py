@@ -22,7 +22,7 @@ from seesaw_cf.builder_scripts.edits import (
 )
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import FEMALE, OWN
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, OWN
 from seesaw_cf.builder_scripts.tables import demographics
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
