@@ -210,10 +210,10 @@ def couple(facts: Facts, cases: Iterable[Case]) -> tuple[list[CoupledRow], Count
     edits = _identify(facts, edits_of(cases), skipped)
     pairs = [(str(subject.id), str(truth.id)) for _, _, subject, truth, _ in edits]
     related: dict[tuple[str, str], dict[str, int]] = {}  # entity linked with both -> pairs of links, most links first
-    for subject, target in bar(sorted(set(pairs)), "related entities"):
-        places: Mapping[str, Parameter] = {"subject": subject, "target": target, "language": facts.options.language}
+    for one, target in bar(sorted(set(pairs)), "related entities"):
+        places: Mapping[str, Parameter] = {"subject": one, "target": target, "language": facts.options.language}
         linked = facts.source.select("coupled", limit=RELATED, **places)
-        related[subject, target] = {entity_id(row["item"]): int(row["links"]) for row in linked}
+        related[one, target] = {entity_id(row["item"]): int(row["links"]) for row in linked}
     facts.claims([*(subject for subject, _ in pairs), *(id for ids in related.values() for id in ids)])
     chosen = {pair: _closest(facts, pair[0], ids) for pair, ids in related.items() if ids}
     everything = facts.claims({id for (subject, _), (other, _) in chosen.items() for id in (subject, other)})
