@@ -23,8 +23,7 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.texts.graph.folder import export_graphml
-from seesaw_cf.texts.graph.scores import find_scorer
-from seesaw_cf.texts.graph.topics import fit_topics
+from seesaw_cf.texts.graph.scores import find_scorer, fit_topics
 from seesaw_cf.texts.training import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]

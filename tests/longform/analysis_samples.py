@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.tables import SCORES
@@ -51,4 +52,14 @@ def annotated(values: Mapping[str, Sequence[str | None]], **usual: Any) -> pa.Ta
 def scores(rows: list[tuple[str, int, str, str, str, bool]]) -> pa.Table:
     """Rows of (editor, case, kind, role, phase, greedy)."""
     names = ("editor", "case_id", "kind", "role", "phase", "greedy")
-    return table(SCORES, [dict(zip(names, row, strict=True)) for row in rows], prompt_id=0, target="x", logprob=-1.0)
+    before = {row[:4]: row[5] for row in rows if row[4] == "pre"}
+    own = [
+        dict(zip(names, row, strict=True)) | {"n_greedy": int(row[5]), "n_kept": int(before.get(row[:4]) == row[5])}
+        for row in rows
+    ]
+    return table(SCORES, own, prompt_id=0, target="x", logprob=-1.0, n_tokens=1)
+
+
+def frames(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
+    """Answers as reports take them."""
+    return {name: own.to_pandas() for name, own in tables.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -25,16 +26,17 @@ def test_what_raters_are_told_of_an_edit() -> None:
     }
 
 
-def answers(*rows: tuple[int, str, int | None]) -> pa.Table:
-    return flaw_table([flaw_row(pair(case), "sexism", "gpt", first, change) for case, first, change in rows])
+def answers(*rows: tuple[int, str, int | None]) -> pd.DataFrame:
+    own = [flaw_row(pair(case), "sexism", "gpt", first, change) for case, first, change in rows]
+    return flaw_table(own).to_pandas()
 
 
 def test_ratings_of_several_files_are_joined_once() -> None:
     one, two = answers((0, "pre", 1), (1, "pre", 0)), answers((1, "post", 0), (2, "pre", None))
-    assert joined("flaws", {"a": one, "b": two}).column("case_id").to_pylist() == [0, 1, 2]
+    assert joined("flaws", {"a": one, "b": two})["case_id"].tolist() == [0, 1, 2]
     with pytest.raises(
         RecordError,
-        match=r"b, row 1: change is -1 for pair_id 'memit-0-free-0-0', .*'gpt', but a, row 1 has 1\. Keep one",
+        match=r"b, row 1: change is -1\S* for pair_id 'memit-0-free-0-0', .*'gpt', but a, row 1 has 1",
     ):
         joined("flaws", {"a": one, "b": answers((0, "pre", -1))})
 

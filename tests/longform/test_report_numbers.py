@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.leme import leme_frame
 from seesaw_cf.texts.report.people import people_frame
 
 from . import report_samples as samples
+from .analysis_samples import frames
 
 GOLDEN = Path(__file__).parent / "report_golden.csv"
 _KEYS = ("editor", "relation", "asked", "about", "reference", "answer", "dataset", "rater")
@@ -37,11 +37,11 @@ def test_numbers_are_those_of_the_first_version(source: str) -> None:
     if source == "leme":
         frame = leme_frame(run.pop("passages"), **run)
     elif source == "flaws":
-        again = {"flaws": flaws.pop("swapped")}
-        frame = people_frame(Collected(flaws, again), judges=["judge"], draws=50)
+        flaws["again"] = flaws.pop("swapped")
+        frame = people_frame(frames(flaws), judges=["judge"], draws=50)
     else:
-        judged = Collected({name: run[name] for name in ("ratings", "annotations")})
-        frame = people_frame(Collected(samples.people()), judged, draws=50)
+        judged = frames({name: run[name] for name in ("ratings", "annotations")})
+        frame = people_frame(frames(samples.people()), judged, draws=50)
     golden = pd.read_csv(GOLDEN, keep_default_na=False, na_values=[""]).query("source == @source")
     found = _keyed(frame)
     for row in golden.to_dict("records"):

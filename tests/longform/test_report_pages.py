@@ -19,7 +19,6 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.pairs import flaw_row
-from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
@@ -29,7 +28,7 @@ from seesaw_cf.texts.training import label_scores
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read
 
-from .analysis_samples import table
+from .analysis_samples import frames, table
 from .flaw_samples import flaw_table, pair
 from .people_runs import write_run
 from .report_samples import people
@@ -98,7 +97,7 @@ def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], findin
 @pytest.mark.parametrize("verdict", JUDGE_WORDS)
 def test_what_a_judge_is_said_to_be(verdict: str) -> None:
     row = text_row("judge_kappa", Estimate(0.5), rater="gpt", asked="sexism", verdict=verdict)
-    screen = people_screen(frame_of([row]), Collected(), ["gpt"])
+    screen = people_screen(frame_of([row]), {}, ["gpt"])
     assert screen.finding == [f"gpt {JUDGE_WORDS[verdict].format(flaws='sexism')}."]
 
 
@@ -109,7 +108,7 @@ def test_peoples_ratings_stand_first_for_what_they_are() -> None:
         for rater in ("A1", "A2", "A3")
     ]
     rows += [flaw_row(pair(case), "sexism", "gpt", "pre", None, status="no answer") for case in range(30)]
-    given = Collected({"flaws": flaw_table(rows)})
+    given = frames({"flaws": flaw_table(rows)})
     screen = people_screen(people_frame(given, judges=["gpt"], draws=20), given, ["gpt"])
     assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, gpt"
     # 20 of 30 pairs have more of it, one has less: (20 - 1) / 30.
@@ -117,7 +116,7 @@ def test_peoples_ratings_stand_first_for_what_they_are() -> None:
     assert screen.finding[0].endswith("] of pairs after edits of gender by memit (67 % more and 3 % less).")
     assert screen.missing == "30 of 120 flaws are missing."
     assert any(note.startswith("Intervals are for these raters") for note in screen.notes)
-    nothing = Collected({"flaws": flaw_table(rows[-30:])})
+    nothing = frames({"flaws": flaw_table(rows[-30:])})
     assert people_screen(people_frame(nothing, draws=0), nothing).finding == ["Nothing was rated."]
 
 

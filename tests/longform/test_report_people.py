@@ -10,10 +10,11 @@ import pytest
 
 from seesaw_cf.effects.instruments import FAILURE_MODES
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.collected import Answers
 from seesaw_cf.texts.report.people import failure_examples, people_frame
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
 
+from .analysis_samples import frames
 from .coupled import passages, record
 
 PLACE = {"editor": "memit", "case_id": 1, "relation": "P19", "phase": "post", "sample": 0}
@@ -45,13 +46,13 @@ def labels(by_rater: dict[str, str]) -> list[Row]:
     ]
 
 
-def rows(what: str, people: Collected, judged: Collected | None = None, draws: int = 40) -> Any:
+def rows(what: str, people: Answers, judged: Answers | None = None, draws: int = 40) -> Any:
     frame = people_frame(people, judged, draws=draws)
     return frame[frame["what"] == what]
 
 
-def survey(by_rater: dict[str, list[float | None]]) -> Collected:
-    return Collected({"ratings": rows_of(RATINGS, ratings(by_rater))})
+def survey(by_rater: dict[str, list[float | None]]) -> Answers:
+    return frames({"ratings": rows_of(RATINGS, ratings(by_rater))})
 
 
 def test_the_survey_pools_people_and_says_how_far_they_agree() -> None:
@@ -78,7 +79,7 @@ def test_each_figure_of_agreement_has_its_own_n_and_a_reason_for_no_interval() -
 
 
 def test_claims_are_counted_as_in_tables_2_and_3() -> None:
-    given = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "ssnncc", "B": "ssnns-"}))})
+    given = frames({"annotations": rows_of(ANNOTATIONS, labels({"A": "ssnncc", "B": "ssnns-"}))})
     shares = rows("claims", given).set_index("answer")["value"].to_dict()
     assert shares == pytest.approx({"supports": 2.5 / 6, "neutral": 2 / 6, "contradicts": 1.5 / 6})
     counts = rows("claim_share", given).set_index("answer")["count"].to_dict()
@@ -107,7 +108,7 @@ def test_table_3_is_of_all_labels_not_of_edits() -> None:
         for number in range(count(case))
     ]
     assert len(marked) == 726
-    counts = rows("claim_share", Collected({"annotations": rows_of(ANNOTATIONS, marked)}), draws=0).set_index("answer")
+    counts = rows("claim_share", frames({"annotations": rows_of(ANNOTATIONS, marked)}), draws=0).set_index("answer")
     published = {"ground_truth, subject passage": (444, 0.61), "ground_truth, related passage": (138, 0.19)}
     for name, (count, share) in published.items():
         assert (counts.loc[name, "count"], round(counts.loc[name, "value"], 2)) == (count, share)
@@ -121,7 +122,7 @@ def test_failure_modes_have_shares_examples_and_agreement() -> None:
         for mode in FAILURE_MODES
         for rater in ("A", "B")
     ]
-    people = Collected({"failures": rows_of(FAILURES, given), "passages": passages([record(0)])})
+    people = frames({"failures": rows_of(FAILURES, given), "passages": passages([record(0)])})
     shares = rows("failure", people).set_index("asked")
     assert shares.loc["Topic drift", "value"] == pytest.approx(0.5)
     assert 0 <= shares.loc["Topic drift", "low"] < 0.5
@@ -132,7 +133,7 @@ def test_failure_modes_have_shares_examples_and_agreement() -> None:
     assert " / related: " in example["texts"]
     assert rows("alpha", people).set_index("asked").loc["Topic drift", "value"] == 1
     with pytest.raises(UnknownNameError, match=r"unknown failure mode 'topc_drift'\. Did you mean 'topic_drift'"):
-        rows("failure", Collected({"failures": rows_of(FAILURES, [given[0] | {"mode": "topc_drift"}])}))
+        rows("failure", frames({"failures": rows_of(FAILURES, [given[0] | {"mode": "topc_drift"}])}))
 
 
 @pytest.mark.slow
@@ -141,8 +142,8 @@ def test_judges_stand_beside_a_constant_and_another_person() -> None:
     own = ratings({"judge": [7, 6, 5, 4, 3, None]}) + ratings({"noise": [1, 1, 1, 7, 7, 7]})
     own[5] |= {"status": "left out: the rater learned from this passage"}
     marked = labels({"A": "ssnncc"})
-    judged = Collected({"ratings": rows_of(RATINGS, own), "annotations": rows_of(ANNOTATIONS, labels({"m": "ssnnnn"}))})
-    people = Collected({"ratings": rows_of(RATINGS, said), "annotations": rows_of(ANNOTATIONS, marked)})
+    judged = frames({"ratings": rows_of(RATINGS, own), "annotations": rows_of(ANNOTATIONS, labels({"m": "ssnnnn"}))})
+    people = frames({"ratings": rows_of(RATINGS, said), "annotations": rows_of(ANNOTATIONS, marked)})
     found = rows("beside_people", people, judged).set_index(["about", "asked", "rater"]).sort_index()
     alpha = found.loc[("survey", "alpha")]
     assert alpha["n"].to_dict() == {"judge": 10, "noise": 12, "the commonest": 12, "another person": 6}
@@ -155,11 +156,11 @@ def test_judges_stand_beside_a_constant_and_another_person() -> None:
 
 
 def test_intervals_of_shares_of_labels_stay_within_0_and_1() -> None:
-    people = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 12}))})
-    judged = Collected({"annotations": rows_of(ANNOTATIONS, labels({"m": "s" * 11 + "n"}))})
+    people = frames({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 12}))})
+    judged = frames({"annotations": rows_of(ANNOTATIONS, labels({"m": "s" * 11 + "n"}))})
     found = rows("beside_people", people, judged).set_index(["asked", "rater"])
     assert found.loc[("accuracy", "m"), "high"] < 1
-    given = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 11 + "n"}))})
+    given = frames({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 11 + "n"}))})
     counts = rows("claim_share", given).set_index("answer")
     assert counts.loc["supports", "value"] < counts.loc["supports", "high"] < 1
     assert 0 < counts.loc["neutral", "low"] < counts.loc["neutral", "value"]
@@ -171,14 +172,14 @@ def test_bad_answers_are_named() -> None:
     wrong = labels({"A": "s"})
     wrong[0]["label"] = "maybe"
     with pytest.raises(RecordError, match=r"labels \['maybe'\], expected supports, neutral, contradicts"):
-        rows("claims", Collected({"annotations": rows_of(ANNOTATIONS, wrong)}))
+        rows("claims", frames({"annotations": rows_of(ANNOTATIONS, wrong)}))
 
 
 def test_what_people_lose_is_compared_within_each_of_them() -> None:
     given = labels({"A": "ssssssss", "B": "cccccccc"})  # two who disagree, and change nothing
     about = {"claim_kind": "ground_truth", "claim_id": "fact"}
     marked = [row | about | phase for row in given for phase in ({}, {"editor": "none", "phase": "pre"})]
-    people = Collected({"annotations": rows_of(ANNOTATIONS, marked)})
+    people = frames({"annotations": rows_of(ANNOTATIONS, marked)})
     assert rows("contradicted_more", people)["value"].tolist() == [0]
     lost = rows("support_lost", people).iloc[0]
     assert (lost["value"], lost["n"]) == (0, 8)

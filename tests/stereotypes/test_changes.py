@@ -21,9 +21,8 @@ from seesaw_cf.texts.graph.identities import Identity
 from seesaw_cf.texts.graph.report import change_screen
 from seesaw_cf.texts.graph.rows import change_rows, content_texts
 from seesaw_cf.texts.graph.run import check_comparable
-from seesaw_cf.texts.graph.scores import score_crawl
+from seesaw_cf.texts.graph.scores import Topics, fit_topics, score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
-from seesaw_cf.texts.graph.topics import Topics, fit_topics
 from tests.stereotypes.classifiers import known_attack, known_regard
 from tests.stereotypes.fakes import FakeGenerator
 

@@ -23,9 +23,8 @@ from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.report import report_crawl
 from seesaw_cf.texts.graph.rows import content_texts, crawl_rows
-from seesaw_cf.texts.graph.scores import SentenceScorer, find_scorer, perspective, score_crawl
+from seesaw_cf.texts.graph.scores import SentenceScorer, find_scorer, fit_topics, perspective, score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
-from seesaw_cf.texts.graph.topics import fit_topics
 from tests.stereotypes.classifiers import known_attack, known_regard, save_classifier
 from tests.stereotypes.fakes import FakeGenerator
 

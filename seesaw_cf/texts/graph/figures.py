@@ -14,7 +14,7 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, INK, WIDTH, Panel, draw_panels, style
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.texts.graph.folder import Crawl
-from seesaw_cf.texts.graph.topics import Topics
+from seesaw_cf.texts.graph.scores import Topics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

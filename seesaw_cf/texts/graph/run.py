@@ -19,9 +19,8 @@ from seesaw_cf.texts.graph.folder import MEASURES, Crawl, export_graphml, read_c
 from seesaw_cf.texts.graph.identities import choose, find
 from seesaw_cf.texts.graph.report import TABLES, WARNING, change_screen, report_crawl
 from seesaw_cf.texts.graph.rows import change_rows, content_texts
-from seesaw_cf.texts.graph.scores import find_scorer, score_crawl
+from seesaw_cf.texts.graph.scores import find_scorer, fit_topics, score_crawl
 from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings, GraphJob
-from seesaw_cf.texts.graph.topics import fit_topics
 from seesaw_cf.texts.report.pages import write_report
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -14,6 +14,8 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.texts.released import read_csv, released_annotations, released_flaws
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED
 
+Answers = Mapping[str, pd.DataFrame]
+"""Kind out of `KINDS` -> rows of all files; "again": flaws that were rated a second time. What is missing has none."""
 KINDS: Mapping[str, pa.Schema] = {
     "flaws": FLAWS,
     "reflected": REFLECTED,
@@ -21,42 +23,28 @@ KINDS: Mapping[str, pa.Schema] = {
     "annotations": ANNOTATIONS,
     "failures": FAILURES,
     "passages": PASSAGES,
+    "again": FLAWS,
 }
-# Last part of a file's name -> its rows are answers given a second time.
-_AGAIN = ("swapped", "repeats")
+_AGAIN = ("swapped", "repeats")  # last part of a file's name
+_TEXT = ["editor", "case_id", "phase", "sample"]
 # What is answered, and what tells one row from another; the same answer twice is one.
 _QUESTIONS = {
-    "flaws": ("change", "pair_id", "flaw", "rater"),
-    "reflected": ("reflected", "pair_id", "rater"),
-    "ratings": ("rating", "editor", "case_id", "phase", "sample", "item", "rater"),
-    "annotations": ("label", "editor", "case_id", "phase", "sample", "passage", "claim_kind", "claim_id", "annotator"),
-    "failures": ("present", "editor", "case_id", "phase", "sample", "mode", "rater"),
-    "passages": ("text", "editor", "case_id", "phase", "sample", "passage", "prompt_id"),
+    "flaws": ["change", "pair_id", "flaw", "rater"],
+    "again": ["change", "pair_id", "flaw", "rater"],
+    "reflected": ["reflected", "pair_id", "rater"],
+    "ratings": ["rating", *_TEXT, "item", "rater"],
+    "annotations": ["label", *_TEXT, "passage", "claim_kind", "claim_id", "annotator"],
+    "failures": ["present", *_TEXT, "mode", "rater"],
+    "passages": ["text", *_TEXT, "passage", "prompt_id"],
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """Answers that were read.
-
-    Attributes:
-        tables: Kind out of `KINDS` -> rows of all files; a kind that no file is of has none.
-        repeats: The same of what was answered a second time.
-    """
-
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    repeats: Mapping[str, pa.Table] = field(default_factory=dict)
-
-    def get(self, kind: str) -> pa.Table:
-        """Return rows of one kind, none without such files."""
-        return self.tables.get(kind, KINDS[kind].empty_table())
-
-    def again(self, kind: str) -> pa.Table:
-        """Return the rows of one kind that were answered a second time."""
-        return self.repeats.get(kind, KINDS[kind].empty_table())
+def rows_of_kind(answers: Answers, kind: str) -> pd.DataFrame:
+    """Return the answers of one kind."""
+    return answers[kind] if kind in answers else KINDS[kind].empty_table().to_pandas()
 
 
-def collect(places: Sequence[Path], needed: Sequence[str]) -> Collected:
+def collect(places: Sequence[Path], needed: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Read answers of people and judges.
 
     Args:
@@ -72,19 +60,19 @@ def collect(places: Sequence[Path], needed: Sequence[str]) -> Collected:
         RecordError: No row of a kind in `needed`, a rater who gives two answers to the same question, or raters of one
             released study whose pairs of texts differ.
     """
-    parts: dict[bool, dict[str, dict[str, pa.Table]]] = {False: {}, True: {}}
+    parts: dict[str, dict[str, pd.DataFrame]] = {}
     for file in dict.fromkeys(file for place in places for file in _files(place)):
         for kind, table in _tables(file):
-            parts[file.stem.split(".")[-1] in _AGAIN].setdefault(kind, {})[str(file)] = table
-    released = {file: table for file, table in parts[False].get("flaws", {}).items() if file.lower().endswith(".csv")}
-    _check_same_pairs(released)
-    tables, repeats = ({kind: joined(kind, own) for kind, own in parts[again].items()} for again in (False, True))
-    if not any(tables[kind].num_rows for kind in needed if kind in tables):
+            again = kind == "flaws" and file.stem.split(".")[-1] in _AGAIN
+            parts.setdefault("again" if again else kind, {})[str(file)] = table.to_pandas()
+    _check_same_pairs({file: own for file, own in parts.get("flaws", {}).items() if file.lower().endswith(".csv")})
+    answers = {kind: joined(kind, own) for kind, own in parts.items()}
+    if not any(len(rows_of_kind(answers, kind)) for kind in needed):
         raise RecordError(
             f"{', '.join(map(str, places))}: no table of {' or '.join(needed)} with a row in it. Expected Parquet "
             "files as raters and judges write them, the folders they are in, or CSV files as released."
         )
-    return Collected(tables, repeats)
+    return answers
 
 
 def _files(place: Path) -> list[Path]:
@@ -110,19 +98,20 @@ def _tables(file: Path) -> Iterator[tuple[str, pa.Table]]:
         yield kind, read_table(file, KINDS[kind])
 
 
-def _check_same_pairs(released: Mapping[str, pa.Table]) -> None:
+def _check_same_pairs(released: Mapping[str, pd.DataFrame]) -> None:
     """Refuse raters of one study who rated other pairs: a text that was changed makes another pair."""
-    pairs = {file: {row["pair_id"]: row for row in table.to_pylist()} for file, table in released.items()}
-    for file, own in pairs.items():
-        first, expected = next(iter(pairs.items()))
-        if other := [row for pair_id, row in own.items() if pair_id not in expected]:
+    for file, own in released.items():
+        first, expected = next(iter(released.items()))
+        pairs = own.drop_duplicates("pair_id")
+        other = pairs[~pairs["pair_id"].isin(expected["pair_id"])]
+        if len(other):
             raise RecordError(
-                f"{file}: {len(other)} of {len(own)} pairs are not in {first}, the first of {other[0]['entity']!r}. "
-                "Put its texts right, or report the files apart."
+                f"{file}: {len(other)} of {len(pairs)} pairs are not in {first}, the first of "
+                f"{other['entity'].iloc[0]!r}. Put its texts right, or report the files apart."
             )
 
 
-def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+def joined(kind: str, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Join the tables of one kind; the same answer twice counts once.
 
     Args:
@@ -133,18 +122,14 @@ def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
         RecordError: Two answers to the same question by the same rater; both places are named.
     """
     value, *key = _QUESTIONS[kind]
-    seen: dict[tuple[object, ...], tuple[object, str]] = {}
-    rows = []
-    for source, table in tables.items():
-        for number, row in enumerate(table.to_pylist(), 1):
-            about, where = tuple(row[name] for name in key), f"{source}, row {number}"
-            answer, place = seen.setdefault(about, (row[value], where))
-            if place == where:
-                rows.append(row)
-            elif answer != row[value]:
-                words = ", ".join(f"{name} {one!r}" for name, one in zip(key, about, strict=True))
-                raise RecordError(
-                    f"{where}: {value} is {row[value]!r} for {words}, but {place} has {answer!r}. Keep one of the two; "
-                    "or import people of another Label Studio with another word for --raters."
-                )
-    return pa.Table.from_pylist(rows, schema=KINDS[kind])
+    places = [f"{source}, row {number}" for source, own in tables.items() for number in range(1, len(own) + 1)]
+    rows = pd.concat(tables.values(), ignore_index=True).assign(place=places).drop_duplicates([value, *key])
+    if (twice := rows.duplicated(key)).any():
+        other = rows[twice].iloc[0]
+        one = rows[(rows[key].astype(object) == other[key].astype(object)).all(axis=1)].iloc[0]
+        words = ", ".join(f"{name} {other[name]!r}" for name in key)
+        raise RecordError(
+            f"{other['place']}: {value} is {other[value]} for {words}, but {one['place']} has {one[value]}. Keep "
+            "one of the two; or import people of another Label Studio with another word for --raters."
+        )
+    return rows.drop(columns="place").reset_index(drop=True)

@@ -110,23 +110,14 @@ def _counts(part: pd.DataFrame, pair: Sequence[str]) -> NDArray[np.int64]:
 
 
 def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return Pearson's chi-square statistic of many tables of two rows.
+    """Return Pearson's chi-square statistic of many tables of two rows: N (sum of O^2 / (row x column) - 1).
 
     Args:
-        first, second: (draws, labels) counts, one row of each table.
-
-    Returns:
-        (draws,); a label without any count adds nothing.
+        first, second: (draws, labels) counts, one row of each table; no row or column without a count.
     """
     table = np.stack([first, second], axis=1).astype(np.float64)
-    rows, columns, total = (
-        table.sum(axis=2, keepdims=True),
-        table.sum(axis=1, keepdims=True),
-        table.sum(axis=(1, 2), keepdims=True),
-    )
-    expected = rows * columns / total
-    terms = np.divide((table - expected) ** 2, expected, out=np.zeros_like(table), where=expected > 0)
-    return np.asarray(terms.sum(axis=(1, 2)))
+    shares = table**2 / (table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True))
+    return np.asarray(table.sum(axis=(1, 2)) * (shares.sum(axis=(1, 2)) - 1))
 
 
 def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) -> Iterator[Row]:

@@ -238,35 +238,27 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     "edit_success", "generalization" and "portability" are the share of the new target's (of the consequence's) tokens
     that are the model's first choice after the edit's own, after paraphrased and after consequences' prompts;
     "ground_truth" is that share for the old target; "locality" is the share of the tokens of neighborhood prompts' true
-    answers at which the first choice, right or wrong, is that from before the edit. Tables of older versions do not say
-    that: there a prompt is local when as many tokens as before are right, or all where no more is known.
+    answers at which the first choice, right or wrong, is that from before the edit.
 
     Source: LEME appendix H, in the setting of Yao et al. (2023).
     """
     frame: pd.DataFrame = scores.to_pandas()
-    frame = frame[frame["status"] == "ok"]
-    whole = frame["greedy"].astype(float)
-    shares = frame["n_greedy"].astype(float) / frame["n_tokens"].astype(float) if "n_greedy" in frame else whole
-    frame = frame.assign(value=shares.fillna(whole))
-    after = frame[frame["phase"] == "post"]
-    parts = [
-        after[(after["kind"] == kind) & (after["role"] == role)].assign(asked=asked)
-        for asked, kind, role in (
-            ("edit_success", "efficacy", "target_new"),
-            ("generalization", "paraphrase", "target_new"),
-            ("ground_truth", "efficacy", "target_true"),
-            ("portability", "portability", "target_new"),
-        )
-    ]
-    near = frame[(frame["kind"] == "neighborhood") & (frame["role"] == "target_true")]
-    key = ["editor", "case_id", "prompt_id", "target"]
-    before = near[near["phase"] == "pre"][[*key, "value"]]
-    both = near[near["phase"] == "post"].merge(before, on=key, suffixes=("", "_before"))
-    same = both["n_kept"].astype(float) / both["n_tokens"].astype(float) if "n_kept" in both else float("nan")
-    alike = (both["value"] == both["value_before"]).astype(float)
-    both["value"] = pd.Series(same, both.index).fillna(alike)
-    rows = pd.concat([*parts, both.assign(asked="locality")], ignore_index=True)
-    return rows.groupby(["editor", "case_id", "asked"], sort=True)["value"].mean().reset_index()
+    after = frame[(frame["status"] == "ok") & (frame["phase"] == "post")].astype({"n_greedy": float, "n_kept": float})
+    after = after.assign(value=after["n_greedy"] / after["n_tokens"], asked=[
+        _SHORT.get((kind, role), "") for kind, role in zip(after["kind"], after["role"])
+    ])  # fmt: skip
+    kept = after["asked"] == "locality"
+    after.loc[kept, "value"] = after["n_kept"] / after["n_tokens"]
+    return after[after["asked"] != ""].groupby(["editor", "case_id", "asked"], sort=True)["value"].mean().reset_index()
+
+
+_SHORT = {
+    ("efficacy", "target_new"): "edit_success",
+    ("paraphrase", "target_new"): "generalization",
+    ("efficacy", "target_true"): "ground_truth",
+    ("portability", "target_new"): "portability",
+    ("neighborhood", "target_true"): "locality",
+}
 
 
 # Kinds of edits: Table 14, Figures 6 and 7.

@@ -16,7 +16,7 @@ from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import MissingExtraError, RecordError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
-from seesaw_cf.effects.texts import LABELS, ngram_entropy, reference_score, sentences
+from seesaw_cf.effects.texts import LABELS, finite_mean, ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.classify import EncoderClassifier, load_encoder, longest_input
@@ -32,7 +32,6 @@ MEASURES: Mapping[str, str] = {
     "perplexity": "a causal language model: its mean loss on every passage, in nats per token",
 }
 _OWN = ("subject", "guided", "free")  # texts about the edit's own subject
-_BATCH = 32
 
 
 def simple_measures(samples: Sequence[SurveySample]) -> pd.DataFrame:
@@ -178,17 +177,15 @@ def token_vectors(texts: Sequence[str], encoder: str, device: str = "cpu") -> di
         UnknownNameError: The encoder cannot be loaded.
     """
     model, tokenizer = load_encoder(AutoModel, encoder, device)
-    order, out = sorted(dict.fromkeys(texts), key=len), {}
-    how = {"padding": True, "truncation": True, "max_length": longest_input(model), "return_tensors": "pt"}
-    for start in range(0, len(order), _BATCH):
-        batch = order[start : start + _BATCH]
-        encoded = tokenizer(batch, return_special_tokens_mask=True, **how)
-        special = encoded.pop("special_tokens_mask").bool()
+    how = {"truncation": True, "max_length": longest_input(model), "return_tensors": "pt"}
+    out = {}
+    for words in dict.fromkeys(texts):
+        encoded = tokenizer(words, return_special_tokens_mask=True, **how).to(model.device)
+        special = encoded.pop("special_tokens_mask")[0].bool().cpu()
         with torch.inference_mode():
-            hidden = model.eval()(**encoded.to(model.device)).last_hidden_state.float().cpu()
-        for words, states, there, marks in zip(batch, hidden, encoded["attention_mask"].cpu().bool(), special):
-            own = states[there & ~marks if (there & ~marks).any() else there].numpy().astype(np.float64)
-            out[words] = own / np.maximum(np.linalg.norm(own, axis=-1, keepdims=True), 1e-12)
+            states = model.eval()(**encoded).last_hidden_state[0].float().cpu()
+        own = states[special if special.all() else ~special].numpy().astype(np.float64)
+        out[words] = own / np.maximum(np.linalg.norm(own, axis=-1, keepdims=True), 1e-12)
     return out
 
 
@@ -206,11 +203,9 @@ def bert_score(candidate: Floats, reference: Floats) -> float:
 
 def bertscore_measures(columns: PassageColumns, encoder: str) -> dict[str, list[float]]:
     """Return BERTScore F where `text_measures` has ROUGE, as "bertscore_..."; NaN where a text is empty."""
-    passages = [*columns.subject_passage, *columns.related_passage]
-    texts = [*passages, *columns.subject, *columns.related, *columns.new_fact]
-    texts += [fact for facts in (*columns.subject_facts, *columns.related_facts) for fact in facts]
-    texts += [part for passage in passages for part in sentences(passage)]
-    vectors = token_vectors([own for own in texts if own.strip()], encoder)
+    texts: dict[str, None] = {}
+    text_measures(columns, similarity=lambda *pair: float(texts.update(dict.fromkeys(pair)) or 0))
+    vectors = token_vectors(list(texts), encoder)
     return text_measures(
         columns, similarity=lambda one, two: bert_score(vectors[one], vectors[two]), prefix="bertscore"
     )
@@ -235,22 +230,20 @@ def nli_measures(columns: PassageColumns, probabilities: Probabilities) -> dict[
     Returns:
         "nli_edit_subject", ... -> value per row, NaN where a text is missing.
     """
-    questions: dict[str, list[list[tuple[str, str]]]] = {}
-    for side in ("subject", "related"):
-        passages = getattr(columns, f"{side}_passage")
-        facts = getattr(columns, f"{side}_facts")
-        questions[f"nli_edit_{side}"] = [_pairs(own, [fact]) for own, fact in zip(passages, columns.new_fact)]
-        questions[f"nli_factual_{side}"] = [_pairs(own, given) for own, given in zip(passages, facts)]
-    pairs = list(dict.fromkeys(pair for rows in questions.values() for row in rows for pair in row))
-    scores = dict(zip(pairs, nli_score(probabilities(pairs)))) if pairs else {}
-    return {
-        name: [float(np.mean([scores[pair] for pair in row])) if row else float("nan") for row in rows]
-        for name, rows in questions.items()
+    edit = [[fact] for fact in columns.new_fact]
+    questions = {
+        "nli_edit_subject": (columns.subject_passage, edit),
+        "nli_factual_subject": (columns.subject_passage, columns.subject_facts),
+        "nli_edit_related": (columns.related_passage, edit),
+        "nli_factual_related": (columns.related_passage, columns.related_facts),
     }
-
-
-def _pairs(passage: str, facts: Sequence[str]) -> list[tuple[str, str]]:
-    return [(passage, fact) for fact in facts if passage.strip() and fact.strip()]
+    pairs = {
+        name: [[(text, fact) for fact in own if text.strip() and fact.strip()] for text, own in zip(passages, facts)]
+        for name, (passages, facts) in questions.items()
+    }
+    asked = list(dict.fromkeys(pair for rows in pairs.values() for row in rows for pair in row))
+    scores = dict(zip(asked, nli_score(probabilities(asked)))) if asked else {}
+    return {name: [finite_mean(scores[pair] for pair in row) for row in rows] for name, rows in pairs.items()}
 
 
 def perplexities(texts: Sequence[str], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
@@ -265,12 +258,7 @@ def perplexities(texts: Sequence[str], model: PreTrainedModel, tokenizer: PreTra
     limit = getattr(model.config, "max_position_embeddings", None) or 1024
     out = []
     for own in texts:
-        ids = tokenizer(own, return_tensors="pt", truncation=True, max_length=limit)["input_ids"]
-        if ids.shape[1] < 2:
-            out.append(float("nan"))
-            continue
+        ids = tokenizer(own, return_tensors="pt", truncation=True, max_length=limit)["input_ids"].to(model.device)
         with torch.inference_mode():
-            logits = model(input_ids=ids.to(model.device)).logits[0, :-1].float()
-        loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:].to(logits.device))
-        out.append(float(loss.exp()))
+            out.append(float(model(input_ids=ids, labels=ids).loss.exp()) if ids.shape[1] > 1 else float("nan"))
     return out

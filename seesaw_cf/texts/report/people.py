@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS, TYPES
+from seesaw_cf.effects.instruments import FAILURE_MODES, TYPES
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.simple import share_estimate
-from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.collected import KINDS, Answers, rows_of_kind
 from seesaw_cf.texts.report.comparisons import lower_tests
 from seesaw_cf.texts.report.flaws import flaw_frame, flaw_rows, reflected_rows, repeat_rows, share_of_rows
 from seesaw_cf.texts.report.leme import TYPE_OF, claim_rows, drift_rows, labelled, survey_rows, survey_values
@@ -28,20 +27,15 @@ from seesaw_cf.texts.report.rows import (
     text_row,
 )
 
-_TOGETHER = "all"
-
 
 def people_frame(
-    people: Collected,
-    judged: Collected | None = None,
-    judges: Collection[str] = (),
-    draws: int = 1000,
+    people: Answers, judged: Answers | None = None, judges: Collection[str] = (), draws: int = 1000
 ) -> pd.DataFrame:
     """Return every number that people's answers allow.
 
     Args:
-        people: Tables of people, and of judges of flaws.
-        judged: Tables of a run: its raters and annotators are compared with people.
+        people: Answers of people, and of judges of flaws.
+        judged: Those of a run: its raters and annotators are compared with people.
         judges: Which raters of flaws are models.
         draws: Bootstrap samples behind the intervals of agreement.
 
@@ -50,20 +44,15 @@ def people_frame(
         UnknownNameError: An item, failure mode or judge that does not exist.
     """
     rows: list[Row] = []
-    given = {
-        kind: people.get(kind).to_pandas() for kind in ("flaws", "ratings", "annotations", "failures", "reflected")
-    }
+    given = {kind: rows_of_kind(people, kind) for kind in KINDS}
     if len(given["flaws"]):
         frame = flaw_frame(given["flaws"])
-        rows += flaw_rows(frame, judges, draws)
-        rows += repeat_rows(frame, flaw_frame(people.again("flaws").to_pandas()))
+        rows += [*flaw_rows(frame, judges, draws), *repeat_rows(frame, flaw_frame(given["again"]))]
     rows += reflected_rows(given["reflected"])
-    rows += _survey(given["ratings"], draws) if len(given["ratings"]) else []
-    rows += _claims(given["annotations"], draws) if len(given["annotations"]) else []
-    rows += _failures(given["failures"], draws) if len(given["failures"]) else []
-    if judged is not None:
-        for about, kind in (("survey", "ratings"), ("claims", "annotations")):
-            rows += beside_people(about, given[kind], judged.get(kind).to_pandas(), draws)
+    for kind, rows_about in (("ratings", _survey), ("annotations", _claims), ("failures", _failures)):
+        rows += rows_about(given[kind], draws) if len(given[kind]) else []
+    for kind in ("ratings", "annotations") if judged else ():
+        rows += beside_people(kind, given[kind], rows_of_kind(judged or {}, kind), draws)
     return frame_of(rows)
 
 
@@ -80,10 +69,9 @@ def _survey(frame: pd.DataFrame, draws: int) -> Iterator[Row]:
     yield from lower_tests("lower", values)
     yield from _other_raters(as_frame(frame))
     rated = _items(frame, [*PLACE, "item"], "rater", frame["rating"], frame["item"].map(TYPE_OF))
-    by_type = pd.concat([rated.assign(asked=_TOGETHER), rated])
-    yield from agreement_rows(by_type, "survey", "ordinal", draws)
-    items = rated.assign(asked=pd.Categorical(frame["item"], [item.name for item in ITEMS]))
-    yield from agreement_rows(items.sort_values("asked"), "survey", "ordinal", draws)
+    items = pd.Categorical(frame["item"], list(TYPE_OF))
+    yield from agreement_rows(pd.concat([rated.assign(asked="all"), rated]), "survey", "ordinal", draws)
+    yield from agreement_rows(rated.assign(asked=items).sort_values("asked"), "survey", "ordinal", draws)
 
 
 def _items(frame: pd.DataFrame, key: Sequence[str], rater: str, value: pd.Series, asked: pd.Series) -> pd.DataFrame:
@@ -116,7 +104,7 @@ def _claims(frame: pd.DataFrame, draws: int) -> Iterator[Row]:
             yield text_row("claim_share", found, asked=by, answer=name, scale="share", count=count)
     value = frame["label"].map({label: at for at, label in enumerate(LABELS)})
     rated = _items(frame, [*PLACE, "passage", "claim_kind", "claim_id"], "annotator", value, frame["claim_kind"])
-    yield from agreement_rows(pd.concat([rated.assign(asked=_TOGETHER), rated]), "claims", "nominal", draws)
+    yield from agreement_rows(pd.concat([rated.assign(asked="all"), rated]), "claims", "nominal", draws)
 
 
 def _failures(table: pd.DataFrame, draws: int) -> Iterator[Row]:
@@ -141,16 +129,11 @@ def failures_of(table: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(asked=pd.Categorical(frame["mode"].map(titles), list(titles.values())))
 
 
-def failure_examples(people: Collected) -> pd.DataFrame:
+def failure_examples(people: Answers) -> pd.DataFrame:
     """Return one text of each failure mode, the first by name of editor and case: LEME Table 20."""
-    frame, passages = failures_of(people.get("failures").to_pandas()), as_frame(people.get("passages"))
+    frame, passages = failures_of(rows_of_kind(people, "failures")), as_frame(rows_of_kind(people, "passages"))
     firsts = frame[frame["present"].eq(True)].sort_values([*PLACE, "rater"]).drop_duplicates("asked")
     texts = passages[passages["about"].isin(["subject", "related"])].sort_values("about", ascending=False)
-    words = (
-        (texts["about"] + ": " + texts["text"].fillna(""))
-        .groupby([texts[name] for name in PLACE], sort=False)
-        .agg(" / ".join)
-    )
-    places = pd.MultiIndex.from_frame(firsts[PLACE])
-    shown = words.reindex(places).fillna("").to_numpy() if len(words) else np.full(len(firsts), "")
-    return firsts[["asked", "editor", "case_id", "comment"]].assign(texts=shown)
+    texts = texts.assign(texts=texts["about"] + ": " + texts["text"].fillna(""))
+    words = texts.groupby(PLACE, sort=False)["texts"].agg(" / ".join).reset_index()
+    return firsts.merge(words, "left", PLACE)[["asked", "editor", "case_id", "comment", "texts"]].fillna({"texts": ""})

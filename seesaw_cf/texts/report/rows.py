@@ -141,11 +141,8 @@ def agreement_rows(rated: pd.DataFrame, about: str, level: str, draws: int) -> I
 
 # Raters and annotators of a run beside people who answered the same questions: LEME Table 9.
 
-_LEFT_OUT = LEFT_OUT.split(":")[0]
-_QUESTIONS = {"survey": [*PLACE, "item"], "claims": [*PLACE, "passage", "claim_kind", "claim_id"]}
 
-
-def beside_people(about: str, people: pd.DataFrame, judged: pd.DataFrame, draws: int) -> Iterator[Row]:
+def beside_people(kind: str, people: pd.DataFrame, judged: pd.DataFrame, draws: int) -> Iterator[Row]:
     """Yield how far each rater of a run is from people, on questions that both answered.
 
     "the commonest" always says what people say most; "another person" is how people do among themselves. Ratings:
@@ -153,32 +150,34 @@ def beside_people(about: str, people: pd.DataFrame, judged: pd.DataFrame, draws:
     both are equal, and alpha (nominal).
 
     Args:
-        about: "survey" or "claims".
-        people, judged: Ratings or annotations.
+        kind: "ratings" or "annotations".
+        people, judged: What they answered.
         draws: Bootstrap samples of cases.
     """
-    key = _QUESTIONS[about]
+    key = [*PLACE, *(["item"] if kind == "ratings" else ["passage", "claim_kind", "claim_id"])]
     codes = {label: float(at) for at, label in enumerate(LABELS)}
     people, judged = (
-        own.assign(value=own["rating"]) if about == "survey"
+        own.assign(value=own["rating"]) if kind == "ratings"
         else own.assign(value=own["label"].map(codes), rater=own["annotator"])
         for own in (people, judged)
     )  # fmt: skip
     answers = people.dropna(subset="value")[[*key, "rater", "value"]]
-    pairs: dict[str, tuple[pd.DataFrame, int]] = {}
+    pairs: dict[str, pd.DataFrame] = {}
     for name, rows in judged.groupby("rater", sort=False):
         own = rows.dropna(subset="value")[[*key, "value"]].rename(columns={"value": "other"})
-        pairs[str(name)] = answers.merge(own, on=key), int(rows["status"].str.startswith(_LEFT_OUT).sum())
-    shared = pd.concat([pair[key] for pair, _ in pairs.values()]) if pairs else answers[key].head(0)
-    common = answers.merge(shared.drop_duplicates(), on=key)
+        pairs[str(name)] = answers.merge(own, on=key)
+    common = answers.merge(pd.concat([answers.head(0), *pairs.values()])[key].drop_duplicates(), on=key)
     if len(common):
-        pairs["the commonest"] = common.assign(other=common["value"].mode().iloc[0]), 0
+        pairs["the commonest"] = common.assign(other=common["value"].mode().iloc[0])
         two = common.merge(common, on=key, suffixes=("", "_other")).rename(columns={"value_other": "other"})
-        pairs["another person"] = two[two["rater"] < two["rater_other"]], 0
-    for name, (pair, left_out) in pairs.items():
+        pairs["another person"] = two[two["rater"] < two["rater_other"]]
+    left_out = judged[judged["status"].str.startswith(LEFT_OUT.split(":")[0])]["rater"].value_counts()
+    about = "survey" if kind == "ratings" else "claims"
+    for name, pair in pairs.items():
         names: Row = {"about": about, "rater": name, "n": len(pair), "n_edits": pair["case_id"].nunique()}
         for figure, found in (_figures(about, pair, draws) if len(pair) else {"alpha": Estimate(float("nan"))}).items():
-            yield text_row("beside_people", found, asked=figure, scale=figure, n_left_out=left_out, **names)
+            more = {"n_left_out": int(left_out.get(name, 0))}
+            yield text_row("beside_people", found, asked=figure, scale=figure, **names, **more)
 
 
 def _figures(about: str, pair: pd.DataFrame, draws: int) -> dict[str, Estimate]:
@@ -189,13 +188,7 @@ def _figures(about: str, pair: pd.DataFrame, draws: int) -> dict[str, Estimate]:
     if about == "claims":
         return figures | {"accuracy": share_estimate(pair["value"] == pair["other"], pair["case_id"])}
     scores = rating_scores(pair["value"].tolist(), pair["other"].tolist(), cases, draws=draws)
-    shares: Mapping[str, Mapping[str, Any]] = {
-        "spearman": scores["spearman"],
-        "exact": scores["exact"],
-        "within_one": scores["within_one"],
-    }
-    nan = float("nan")
-    for name, own in shares.items():
-        value, low, high = (nan if own[end] is None else float(own[end]) for end in ("value", "low", "high"))
+    for name in ("spearman", "exact", "within_one"):
+        value, low, high = (float("nan" if end is None else end) for end in scores[name].values())
         figures[name] = Estimate(value, low, high)
     return figures

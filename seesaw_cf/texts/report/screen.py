@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import cut, listed, quantity
+from seesaw_cf.base.terminal import cut, interval, listed, quantity
 from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
 from seesaw_cf.report.words import amount, and_list, capital, minus, percent, relation_name
-from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.collected import Answers
 from seesaw_cf.texts.report.rows import BASELINE, HUMAN, surest
 
 JUDGE_WORDS: Mapping[str, str] = {
@@ -51,18 +51,17 @@ def run_screen(frame: pd.DataFrame, model: str, samples: int, quality: Sequence[
     written = int(texts.loc[texts["answer"] == "ok", "value"].sum())
     counts = [f"{int(own['value'].sum())} edits by {name}" for name, own in edits.groupby("editor", sort=False)]
     missing = {
-        "texts are missing": int(texts["value"].sum()) - written,
-        "texts are empty": _total(texts, "n_empty"),
-        "texts end at the length limit": _total(texts, "n_cut"),
-        "ratings could not be read": int(frame.loc[frame["what"] == "unrated", "value"].sum()),
-        "edits failed": int(edits.loc[edits["answer"] != "ok", "value"].sum()),
+        "texts are missing": texts["value"].sum() - written,
+        "texts are empty": texts["n_empty"].sum() if len(texts) else 0,
+        "texts end at the length limit": texts["n_cut"].sum() if len(texts) else 0,
+        "ratings could not be read": frame.loc[frame["what"] == "unrated", "value"].sum(),
+        "edits failed": edits.loc[edits["answer"] != "ok", "value"].sum(),
     }
-    asked = {"ratings": "rating" in set(frame["what"]), "claims": "claims" in set(frame["what"])}
-    unknown = [words for name, words in (("ratings", "Nobody rated these texts."),
-                                         ("claims", "No claims were annotated.")) if not asked[name]]  # fmt: skip
+    words = {"rating": "Nobody rated these texts.", "claims": "No claims were annotated."}
+    unknown = [sentence for what, sentence in words.items() if what not in set(frame["what"])]
     if not written:
         finding = ["No text was written."]
-    elif not any(asked.values()):
+    elif len(unknown) == len(words):
         finding = [f"{written:,} texts were written; what the edits did to them was not measured."]
     else:
         finding = text_findings(frame)
@@ -70,7 +69,7 @@ def run_screen(frame: pd.DataFrame, model: str, samples: int, quality: Sequence[
     return Screen(about, finding, _missing(missing), *_sections(frame), notes=[*unknown, *quality])
 
 
-def people_screen(frame: pd.DataFrame, people: Collected, judges: Collection[str] = ()) -> Screen:
+def people_screen(frame: pd.DataFrame, people: Answers, judges: Collection[str] = ()) -> Screen:
     """Return what people's answers say.
 
     Args:
@@ -78,25 +77,27 @@ def people_screen(frame: pd.DataFrame, people: Collected, judges: Collection[str
         people: Their answers.
         judges: Which raters of flaws are models.
     """
-    given = {kind: people.get(kind).to_pandas() for kind in _ANSWERS}
-    given = {kind: own for kind, own in given.items() if len(own)}
-    who = {
-        kind: sorted(set(own["annotator" if kind == "annotations" else "rater"]) - set(judges))
-        for kind, own in given.items()
-    }
+    answers = [
+        own.assign(kind=kind, answer=own[_ANSWERS[kind]].astype(object), rater=own.get("rater", own.get("annotator")))
+        for kind, own in people.items()
+        if kind in _ANSWERS
+    ]
+    columns = ["kind", "answer", "rater", "editor"]
+    given = pd.concat(answers)[columns] if answers else pd.DataFrame(columns=columns)
     missing = {
-        f"of {len(own):,} {kind} are missing": int(own[_ANSWERS[kind]].isna().sum()) for kind, own in given.items()
+        f"of {len(own):,} {kind} are missing": own["answer"].isna().sum()
+        for kind, own in given.groupby("kind", sort=False)
     }
-    cases = {(editor, case) for own in given.values() for editor, case in zip(own["editor"], own["case_id"])}
-    editors = [name for name in dict.fromkeys(editor for editor, _ in cases) if name not in (BASELINE, HUMAN)]
-    everybody = list(dict.fromkeys(name for names in who.values() for name in names))
-    raters = [*everybody, *sorted(judges)]
-    about = f"Texts after edits by {and_list(sorted(editors) or ['nobody'])}, rated by {listed(raters, 6) or 'nobody'}"
-    finding = list(_flaw_findings(frame, who["flaws"], judges)) if "flaws" in given else []
-    finding += text_findings(frame, these(who.get("ratings", []) or who.get("annotations", [])))
+    editors = sorted(set(given["editor"]) - {BASELINE, HUMAN}) or ["nobody"]
+    raters = given[~given["rater"].isin(list(judges))].sort_values("rater").groupby("kind")["rater"].unique()
+    everybody = [*dict.fromkeys(name for kind in _ANSWERS for name in raters.get(kind, ())), *sorted(judges)]
+    about = f"Texts after edits by {and_list(editors)}, rated by {listed(everybody, 6) or 'nobody'}"
+    finding = list(_flaw_findings(frame, these(raters.get("flaws", sorted(judges)))))
+    finding += text_findings(frame, these(raters.get("ratings", raters.get("annotations", ()))))
     finding += _judge_findings(frame)
-    notes = [*_reflected(frame), *_alphas(frame), *_others(frame)]
-    return Screen(about, finding or ["Nothing was rated."], _missing(missing), *_sections(frame), notes=notes)
+    return Screen(
+        about, finding or ["Nothing was rated."], _missing(missing), *_sections(frame), notes=list(_notes(frame))
+    )
 
 
 def these(raters: Sequence[str]) -> str:
@@ -105,12 +106,8 @@ def these(raters: Sequence[str]) -> str:
     return f"these {_COUNTS[n] if n < len(_COUNTS) else n} raters" if n != 1 else f"the rater {raters[0]}"
 
 
-def _total(rows: pd.DataFrame, column: str) -> int:
-    return int(rows[column].sum()) if column in rows else 0
-
-
-def _missing(counts: Mapping[str, int]) -> str:
-    parts = [f"{n:,} {words}" for words, n in counts.items() if n]
+def _missing(counts: Mapping[str, float]) -> str:
+    parts = [f"{n:,.0f} {words}" for words, n in counts.items() if n]
     return f"{'; '.join(parts)}." if parts else ""
 
 
@@ -125,29 +122,29 @@ def text_findings(frame: pd.DataFrame, who: str = "") -> list[str]:
         who: Who rated, as the subject of a sentence; "" = a run's own raters.
     """
     drift, lower = surest(frame, "contradicted_more"), surest(frame, "lower")
+    changed = rows_of(drift[drift["p_adjusted"] < _LEVEL])
     found = []
-    if len(drift):
-        changed = rows_of(drift[drift["p_adjusted"] < _LEVEL])
-        for sign, word in ((1, "more"), (-1, "less")):
-            rows = [row for row in changed if row["value"] * sign > 0]
-            sizes = [
-                f"by {amount(row, sign)} in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})"
-                for row in rows[:3]
-            ]
-            found += [f"Texts contradict facts that no edit touches {word} often: {and_list(sizes)}."] if rows else []
-        if not changed and not any(map(math.isfinite, drift["low"])):
-            found.append(
-                f"Whether texts contradict facts that no edit touches more often is not known: {drift['note'].iloc[0]}."
-            )
-        elif not changed:
-            found.append("No editor is shown to make texts contradict facts that no edit touches more often.")
-    if len(lower):
-        fallen = rows_of(lower[(lower["p_adjusted"] < _LEVEL) & (lower["value"] < 0)])
+    for sign, word in ((1, "more"), (-1, "less")):
+        sizes = [
+            f"by {amount(row, sign)} in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})"
+            for row in changed
+            if row["value"] * sign > 0
+        ]
+        if sizes:
+            found.append(f"Texts contradict facts that no edit touches {word} often: {and_list(sizes[:3])}.")
+    if len(drift) and not drift["low"].notna().any():
+        why = drift["note"].iloc[0]
+        found.append(f"Whether texts contradict facts that no edit touches more often is not known: {why}.")
+    elif len(drift) and not changed:
+        found.append("No editor is shown to make texts contradict facts that no edit touches more often.")
+    fallen = rows_of(lower[(lower["p_adjusted"] < _LEVEL) & (lower["value"] < 0)])
+    if fallen:
         sizes = [f"“{str(row['asked']).replace('_', ' ')}” by {_number(row, -1)} ({_edits(row)})" for row in fallen[:2]]
         sizes += [f"{len(fallen) - 2} more"] * (len(fallen) > 2)
         verb = f"{capital(who)} rate texts lower after edits" if who else "Ratings are lower after edits"
-        none = f"No rating{f' by {who}' * bool(who)} is shown to be lower after edits."
-        found.append(f"{verb}, from 1 to 7: {and_list(sizes)}." if fallen else none)
+        found.append(f"{verb}, from 1 to 7: {and_list(sizes)}.")
+    elif len(lower):
+        found.append(f"No rating{f' by {who}' * bool(who)} is shown to be lower after edits.")
     return found
 
 
@@ -155,81 +152,58 @@ def _edits(row: Mapping[str, Any]) -> str:
     return ", ".join(str(row[name]) for name in ("editor", "dataset") if isinstance(row.get(name), str))
 
 
-def _number(row: Mapping[str, Any], sign: int = 1, digits: int = 1) -> str:
-    """Return a number and its interval in one format: "1.0 [0.4, 1.6]"."""
-    numbers = [round(sign * float(row[name]), digits) + 0.0 for name in ("value", "low", "high")]
-    value, low, high = (minus(f"{number:.{digits}f}") for number in (numbers[0], *sorted(numbers[1:])))
-    return value if math.isnan(numbers[1]) else f"{value} [{low}, {high}]"
+def _number(row: Mapping[str, Any], sign: int = 1, digits: int = 1, unit: str = "") -> str:
+    """Return a number and its interval: "1.0 [0.4, 1.6]", or a share "51 % [44, 59]"."""
+    factor = sign * 100 if unit else sign
+    value, *ends = (round(factor * float(row[name]), digits) + 0.0 for name in ("value", "low", "high"))
+    limits = interval(min(ends), max(ends), spec=f".{digits}f") if math.isfinite(ends[0]) else ""
+    return minus(f"{value:.{digits}f}{unit} {limits}".strip())
 
 
 def _share(row: Mapping[str, Any], sign: int = 1) -> str:
-    """Return a share with its interval: "51 % [44, 59]"."""
-    number = _number({name: 100 * float(row[name]) for name in ("value", "low", "high")}, sign, 0)
-    value, space, interval = number.partition(" ")
-    return f"{value} %{space}{interval}"
+    return _number(row, sign, 0, " %")
 
 
-def _flaw_findings(frame: pd.DataFrame, people: Sequence[str], judges: Collection[str]) -> Iterator[str]:
+def _flaw_findings(frame: pd.DataFrame, who: str) -> Iterator[str]:
     """Yield what these raters found, the largest first: a mean is the share of pairs with more less that with less."""
-    who = these(people or sorted(judges))
     means = frame[frame["what"] == "flaw_these_raters"]
-    decided = means[means["p_adjusted"] < _LEVEL].assign(size=lambda own: -own["value"].abs())
-    ordered = rows_of(decided.sort_values("size", kind="stable"))
-    rest = ordered[1:]
-    for row in ordered[:1]:
-        sides = " and ".join(f"{percent(_side(frame, row, f'flaw_{side}'))} {side}" for side in ("more", "less"))
-        yield f"{capital(who)} found {_more(row)} of pairs after {_edited(row)} ({sides})."
-    if others := [f"{_more(row)} ({_edited(row)})" for row in rest[:2]]:
-        more = f"; {quantity(len(rest) - 2, 'more difference')} in flaws.csv" * (len(rest) > 2)
+    decided = means[means["p_adjusted"] < _LEVEL].sort_values("value", key=lambda own: -own.abs(), kind="stable")
+    sizes = []
+    for row in rows_of(decided):
+        sign = 1 if row["value"] > 0 else -1
+        flaw = f"{'more' if sign > 0 else 'less'} {flaw_title(row['asked']).lower()} in {_share(row, sign)}"
+        sizes.append((flaw, f"edits of {relation_name(row['relation'])} by {row['editor']}"))
+    for flaw, edits in sizes[:1]:
+        key = ["editor", "relation", "asked"]
+        at = frame[(frame[key] == decided.iloc[0][key]).all(axis=1)].set_index("what")["value"]
+        sides = f"{percent(at['flaw_more'])} more and {percent(at['flaw_less'])} less"
+        yield f"{capital(who)} found {flaw} of pairs after {edits} ({sides})."
+    if others := [f"{flaw} ({edits})" for flaw, edits in sizes[1:3]]:
+        more = f"; {quantity(len(sizes) - 3, 'more difference')} in flaws.csv" * (len(sizes) > 3)
         yield f"Also {and_list(others)}{more}."
-    if decided.empty and means["value"].notna().any():
+    if not sizes and means["value"].notna().any():
         yield f"No flaw is shown to be more or less often there after the edits, as {who} see it."
-
-
-def _more(row: Mapping[str, Any]) -> str:
-    sign = 1 if row["value"] > 0 else -1
-    return f"{'more' if sign > 0 else 'less'} {flaw_title(row['asked']).lower()} in {_share(row, sign)}"
-
-
-def _edited(row: Mapping[str, Any]) -> str:
-    return f"edits of {relation_name(row['relation'])} by {row['editor']}"
-
-
-def _side(frame: pd.DataFrame, row: Mapping[str, Any], what: str) -> float:
-    key = ["editor", "relation", "asked"]
-    return float(frame[frame["what"] == what].set_index(key).loc[tuple(row[name] for name in key), "value"])
 
 
 def _judge_findings(frame: pd.DataFrame) -> Iterator[str]:
     for judge, own in frame[frame["what"] == "judge_kappa"].groupby("rater", sort=False):
-        flaws = {
-            verdict: [flaw_title(name).lower() for name in rows["asked"]] for verdict, rows in own.groupby("verdict")
-        }
+        flaws = own["asked"].astype(str).map(flaw_title).str.lower().groupby(own["verdict"]).agg(list)
         clauses = [words.format(flaws=and_list(flaws[name])) for name, words in JUDGE_WORDS.items() if name in flaws]
         yield f"{judge} {'; '.join(clauses)}."
     for row in rows_of(frame[(frame["what"] == "first_text") & (frame["p"] < _LEVEL)]):
         yield f"{row['rater']} names the text shown first in {_share(row)} of unequal answers."
 
 
-def _reflected(frame: pd.DataFrame) -> Iterator[str]:
-    rows = [row for row in rows_of(frame[frame["what"] == "reflected"]) if row["n"]]
-    shares = [f"{percent(row['value'])} of {row['n']} pairs ({row['rater']})" for row in rows]
-    if shares:
+def _notes(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield where the edit is reflected, how far people agree, and that few raters speak for themselves only."""
+    reflected = rows_of(frame[(frame["what"] == "reflected") & (frame["n"] > 0)])
+    if shares := [f"{percent(row['value'])} of {row['n']} pairs ({row['rater']})" for row in reflected]:
         yield f"A text says what the edit says in {and_list(shares)}."
-
-
-def _alphas(frame: pd.DataFrame) -> Iterator[str]:
     for about, own in frame[frame["what"] == "alpha"].dropna(subset="value").groupby("about", sort=False):
         whole = own[own["asked"] == "all"] if "all" in set(own["asked"]) else own
-        words = [
-            f"{_number(row, digits=2)}" + f" ({flaw_title(row['asked']).lower()})" * (row["asked"] != "all")
-            for row in rows_of(whole)
-        ]
+        of = [f" ({flaw_title(name).lower()})" * (name != "all") for name in whole["asked"]]
+        words = [_number(row, digits=2) + name for row, name in zip(rows_of(whole), of, strict=True)]
         yield f"Agreement on {about} beyond chance (Krippendorff's alpha): {', '.join(words)}."
-
-
-def _others(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield that numbers are about these raters, where there are too few to speak of raters like them."""
     notes = frame.loc[frame["what"].isin(["flaw", "rating_other_raters"]), "note"]
     if notes.str.startswith("too few raters").any():
         yield "Intervals are for these raters; to speak of others like them takes five."
@@ -240,64 +214,58 @@ def _others(frame: pd.DataFrame) -> Iterator[str]:
 
 def _sections(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[ScreenRow]]]:
     """Return the heads of columns, and title -> lines; of flaws and failures those with the largest numbers."""
-    rows = rows_of(frame[frame["what"].isin(_TESTS) & frame["value"].notna()])
-    tests = {_key(row): row for row in rows_of(frame[frame["what"].isin(_TESTS.values())])}
+    rows = [row for row in rows_of(frame[frame["what"].isin(_TESTS) & frame["value"].notna()]) if _place(row)[0]]
+    tests = frame[frame["what"].isin(_TESTS.values()) & (frame["p_adjusted"] < _LEVEL)]
+    decided = {_key(row, row["what"]): bool(row["value"] > 0) for row in rows_of(tests)}
+    editors = sorted(dict.fromkeys(row["editor"] for row in rows), key=lambda name: (name != BASELINE, name == HUMAN))
     lines: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
     for row in rows:
-        if place := _place(row):
-            lines.setdefault(place[0], {}).setdefault(place[1], {})[row["editor"]] = row
-    editors = sorted(dict.fromkeys(row["editor"] for row in rows), key=lambda name: (name != BASELINE, name == HUMAN))
+        title, name = _place(row)
+        lines.setdefault(title, {}).setdefault(name, {})[row["editor"]] = row
     sections = {}
     for title, own in lines.items():
-        few = next(iter(next(iter(own.values())).values()))["what"] in ("flaw_these_raters", "failure")
-        names = sorted(own, key=lambda name: -max(abs(row["value"]) for row in own[name].values()))[:_MAX_LINES]
-        shown = {name: cells for name, cells in own.items() if not few or name in names}
-        sections[title] = [_line(name, cells, editors, tests) for name, cells in shown.items()]
+        largest = sorted(own, key=lambda name: -max(abs(row["value"]) for row in own[name].values()))
+        few = title.startswith(("Edits", "Texts"))
+        names = [name for name in own if not few or name in largest[:_MAX_LINES]]
+        sections[title] = [_line(name, own[name], editors, decided) for name in names]
     heads = ["before" if name == BASELINE else name if name == HUMAN else f"after {name}" for name in editors]
     return [cut(head, _MAX_NAME) for head in heads], sections
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return title and line of a number; None where it is not on the first screen."""
+def _place(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return title and line of a number; the title is "" where it is not on the first screen."""
     who = ", ".join(str(row[name]) for name in ("rater", "dataset") if isinstance(row[name], str))
     if row["what"] == "flaw_these_raters":
         title = f"Edits of {relation_name(row['relation'])}: pairs with more of a flaw, less those with less"
         return title, flaw_title(row["asked"])
     if row["what"] == "claims":
-        words = _CLAIMS.get((row["asked"], row["answer"]))
-        return (f"Claims of texts, by {who}", f"{row['about']}: {words}") if words else None
+        words = _CLAIMS.get((row["asked"], row["answer"]), "")
+        return f"Claims of texts, by {who}" if words else "", f"{row['about']}: {words}"
     if row["what"] == "rating":
         return f"Ratings from 1 to 7, by {who}", str(row["asked"]).replace("_", " ")
     return "Texts in which people find a failure", str(row["asked"])
 
 
-def _key(row: Mapping[str, Any], what: str = "") -> tuple[str, ...]:
-    """Return what a test is about."""
-    what = what or row["what"]
-    asked = "" if what == "contradicted_more" else row["asked"]
-    return what, asked, *(str(row[name]) for name in ("editor", "relation", "about", "rater", "dataset"))
+def _key(row: Mapping[str, Any], test: str) -> tuple[str, ...]:
+    """Return what a test is about; that of claims is about facts that no edit touches."""
+    asked = "" if test == "contradicted_more" else str(row["asked"])
+    return test, asked, *(str(row[name]) for name in ("editor", "relation", "about", "rater", "dataset"))
 
 
 def _line(
-    name: str,
-    cells: Mapping[str, Mapping[str, Any]],
-    editors: Sequence[str],
-    tests: Mapping[tuple[str, ...], Mapping[str, Any]],
+    name: str, cells: Mapping[str, Mapping[str, Any]], editors: Sequence[str], decided: Mapping[tuple[str, ...], bool]
 ) -> ScreenRow:
     first = next(iter(cells.values()))
-    what, decided = first["what"], {}
-    for editor, row in cells.items():
-        test = tests.get(_key(row, _TESTS[what])) if (what, first["asked"]) != ("claims", "new_fact") else None
-        if test is not None and test["p_adjusted"] < _LEVEL:
-            decided[editor] = test["value"] > 0
-    badge, worse = "", any(decided.values()) != (what == "rating")
-    if decided:
+    what, test = first["what"], "" if first["asked"] == "new_fact" else _TESTS[first["what"]]
+    found = {own: decided[key] for own, row in cells.items() if (key := _key(row, test)) in decided}
+    more, badge = any(found.values()), ""
+    if found:
         edited = [editor for editor in cells if editor not in (BASELINE, HUMAN)]
-        badge = "MORE" if any(decided.values()) else "LOWER" if worse else "less"
-        badge += f" ({cut(', '.join(decided), _MAX_NAME)})" * (len(decided) < len(edited))
+        badge = "MORE" if more else "LOWER" if what == "rating" else "less"
+        badge += f" ({cut(', '.join(found), _MAX_NAME)})" * (len(found) < len(edited))
     numbers = [_cell(cells[editor]) if editor in cells else "" for editor in editors]
-    detail = f"{first['n']} answers about {first['n_edits']} edits"
-    return ScreenRow(name, numbers, badge, ("bad" if worse else "good") if badge else "open", detail)
+    severity = ("bad" if more != (what == "rating") else "good") if found else "open"
+    return ScreenRow(name, numbers, badge, severity, f"{first['n']} answers about {first['n_edits']} edits")
 
 
 def _cell(row: Mapping[str, Any]) -> str:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from markupsafe import Markup
 
 from seesaw_cf.base.errors import MissingExtraError, RecordError, RunFolderError
-from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.report.figures import save_figure, svg
-from seesaw_cf.report.rows import Manifest, repeat_command, rows_of
-from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page
+from seesaw_cf.report.rows import Manifest, repeat_command
+from seesaw_cf.report.screen import Part, Screen
 from seesaw_cf.run.manifest import RunFolder
-from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.report.collected import Collected, collect
-from seesaw_cf.texts.report.figures import figures_of
+from seesaw_cf.texts.report.collected import Answers, collect, rows_of_kind
 from seesaw_cf.texts.report.leme import leme_frame
 from seesaw_cf.texts.report.measures import (
     model_measures,
@@ -34,6 +29,7 @@ from seesaw_cf.texts.report.measures import (
     read_references,
     simple_measures,
 )
+from seesaw_cf.texts.report.pages import figures_of, page_table, write_report
 from seesaw_cf.texts.report.people import failure_examples, people_frame
 from seesaw_cf.texts.report.rows import PLACE, frame_of, table_of, text_row
 from seesaw_cf.texts.report.screen import people_screen, run_screen
@@ -52,6 +48,7 @@ TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
     "claims": ("What texts support and contradict (LEME Figures 4 and 5, Tables 2 and 3).",
                ("claims", "contradicted_more", "support_lost", "labels_differ", "claim_share")),
     "failures": ("Failure modes that people find (LEME section 5.6, Table 20).", ("failure",)),
+    "failure_examples": ("One text of each failure mode.", ()),
     "short_form": ("The short form, kinds of edits, and whether the short form predicts the long one (LEME Tables 14 "
                    "to 18, Figures 6 and 7).",
                    ("edit_kind", "by_kind", "short_form", "short_by_kind", "correlation")),
@@ -65,7 +62,6 @@ TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
                   ("percent", "kappa", "alpha", "fleiss")),
 }  # fmt: skip
 """CSV file -> what it holds, and the numbers in it."""
-KINDS = ("flaws", "ratings", "annotations", "failures")
 NOT_MEASURED = "It is not known how often the annotator of these claims is right: measure it with `texts train`."
 _METHOD = (
     "The same model writes before an edit (none) and after it. Numbers of long texts are means of case means with "
@@ -114,7 +110,7 @@ def report_run(
     model = str(run.manifest["model"].get("id"))
     screen = run_screen(frame, model, settings.get("samples", 1), annotator_lines(folder))
     drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
-    foot = [_METHOD, f"Generation settings {settings['generation']}: {drawn}."]
+    foot = [f"Generation settings {settings['generation']}: {drawn}."]
     command = repeat_command(cast(Manifest, run.manifest), "texts write")
     out = out or folder / "report"
     return _write(out, screen, frame, pictures, facts=run.manifest, foot=foot, command=command)
@@ -141,17 +137,16 @@ def report_people(
     Raises:
         SeesawError: A table that cannot be used, or a run without records.
     """
-    people = collect(places, KINDS)
-    judged = collect([run], ["passages"]) if run is not None else None
-    if judged is not None and "passages" not in people.tables:
-        people = replace(people, tables={**people.tables, "passages": judged.get("passages")})
+    people = collect(places, ("flaws", "ratings", "annotations", "failures"))
+    judged = collect([run], ["passages"]) if run is not None else {}
+    people = {name: own for name, own in judged.items() if name == "passages"} | people
     frame = people_frame(people, judged, judges)
-    if run is not None and people.get("ratings").num_rows:
+    if run is not None and "ratings" in people:
         frame = pd.concat([frame, _correlated(RunTexts(run), people)], ignore_index=True)
     screen = people_screen(frame, people, judges)
     facts: JsonObject = {"files": [place.name for place in places], "judges": list(judges)}
-    examples = {"failure_examples": failure_examples(people)} if people.get("failures").num_rows else {}
-    return _write(out, screen, frame, pictures, facts=facts, more=examples, foot=[_METHOD])
+    examples = {"failure_examples": failure_examples(people)}
+    return _write(out, screen, frame, pictures, facts=facts, more=examples)
 
 
 def _short_form(folder: Path, run: RunTexts) -> pa.Table:
@@ -182,37 +177,32 @@ def annotator_lines(folder: Path) -> list[str]:
     if figures := annotator.get("report", {}).get("figures"):
         own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]
         right, recall = own["accuracy"], own["contradicts"]
-        ends = f" [{right['low']:.2f}, {right['high']:.2f}]" if right["low"] is not None else ""
+        right = f"{right['value']:.2f} {interval(right['low'], right['high'], spec='.2f').strip('-')}".strip()
         return [
             f"On {own['n']} claims of {own['n_groups']} samples that it was not trained on the annotator is right "
-            f"about {right['value']:.2f}{ends}, always the commonest label about {constant['value']:.2f}.",
+            f"about {right}, always the commonest label about {constant['value']:.2f}.",
             f"It finds {recall['recall']:.2f} of the {recall['support']:.0f} contradictions there.",
         ]
     return [NOT_MEASURED] if annotator else []
 
 
-def _correlated(run: RunTexts, people: Collected) -> pd.DataFrame:
+def _correlated(run: RunTexts, people: Answers) -> pd.DataFrame:
     """Return how measures without a model go with what people say, over texts: LEME Table 19, appendix I."""
     samples = survey_samples(*run.couples)
-    rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
+    rated = rows_of_kind(people, "ratings").dropna(subset="rating")
     mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
-    beside = mean.reindex(places)
-    ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
+    ratings = {str(item): own.tolist() for item, own in mean.reindex(places).items()}
     try:
         found: Any = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
         return frame_of([text_row("measure_correlation", Estimate(float("nan"), note=str(error)))])
     rows = []
     for name, own in found["correlations"].items():
-        rho = Estimate(
-            own["spearman"], own["low"], own["high"], p=own["p"], n=own["n"], clusters={"case": own["n_cases"]}
-        )
+        ends = {key: own[key] for key in ("low", "high", "p", "n")}
+        rho = Estimate(own["spearman"], **ends, clusters={"case": own["n_cases"]})
         rows.append(text_row("measure_correlation", rho, asked=name, reference=own["item"], scale="rho"))
     return frame_of(rows)
-
-
-# Files.
 
 
 def _write(
@@ -222,49 +212,29 @@ def _write(
     pictures: bool,
     *,
     facts: JsonObject,
-    foot: Sequence[str],
     command: str = "",
+    foot: Sequence[str] = (),
     more: Mapping[str, pd.DataFrame] | None = None,
 ) -> str:
     tables = {name: table_of(frame, whats) for name, (_, whats) in TABLES.items()} | dict(more or {})
     tables = {name: table for name, table in tables.items() if len(table)}
-    about = {name: TABLES[name][0] if name in TABLES else "One text of each failure mode." for name in tables}
     figures = list(figures_of(frame))
     drawn = {caption: [("", Markup(svg(figure, caption)))] for _, caption, figure in figures}
     parts = [Part("Pictures", ["Means or shares with 95 % intervals."], drawn)] if drawn else []
     for name, own in tables.items():
-        parts.append(Part(name.replace("_", " ").capitalize(), [about[name]], table=page_table(own)))
-    page = render_page(screen, parts, tables=about, foot=foot, command=command)
-    record = {"screen": screen.record(), "facts": facts, "tables": list(tables)}
-    sweep(folder)
-    for name in (*TABLES, "failure_examples"):
-        if name in tables:
-            write_text(folder / "tables" / f"{name}.csv", csv_text(tables[name]))
-        else:
-            (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
-    write_text(folder / "report.html", page)
-    write_text(folder / "report.json", json.dumps(plain(record), ensure_ascii=False, indent=1) + "\n")
+        parts.append(Part(name.replace("_", " ").capitalize(), [TABLES[name][0]], table=page_table(_page_rows(own))))
     for name, _, figure in figures if pictures else ():
         save_figure(figure, folder / "pictures", name)
-    return screen.terminal(f"See {folder / 'report.html'}")
+    record = {"facts": facts, "tables": list(tables)}
+    about = {name: words for name, (words, _) in TABLES.items()}
+    return write_report(folder, screen, parts, tables, record, about=about, foot=[_METHOD, *foot], command=command)
 
 
-def page_table(table: pd.DataFrame) -> PageTable:
-    """Return rows as a table of a page: what and whom a number is about, its interval, corrected p, n, reason."""
-    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
-    names = [str(name) for name in table if name not in numbers and name not in ("what", "note", "scale")]
-    rows = []
-    for row in rows_of(table):
-        about = " · ".join(row[name].replace("_", " ") for name in names if isinstance(row[name], str) and row[name])
-        ends = [_cell(row.get(name)) for name in ("value", "low", "high", "p_adjusted", "n")]
-        interval = f" [{ends[1]}, {ends[2]}]" * bool(ends[1])
-        number = str(row.get("what", "")).replace("_", " ")
-        rows.append(PageRow([number, about, ends[0] + interval, *ends[3:], str(row.get("note") or "")]))
-    heads = ["number", "of", "value", "corrected p", "n", "note"]
-    return PageTable(heads, [head in ("value", "corrected p", "n") for head in heads], rows)
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+def _page_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what and whom a number is about in one column, then the number, its interval, corrected p, n, reason."""
+    numbers = [name for name in ("value", "low", "high", "p_adjusted", "n", "note") if name in table]
+    words = table.drop(columns=[*numbers, "scale"], errors="ignore").select_dtypes(exclude="number")
+    about = [
+        " · ".join(filter(None, own)).replace("_", " ") for own in words.fillna("").astype(str).to_numpy().tolist()
+    ]
+    return pd.concat([pd.Series(about, name="number"), table[numbers]], axis=1)
