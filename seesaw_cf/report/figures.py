@@ -213,10 +213,10 @@ def svg(figure: Figure, about: str) -> str:
 
 def save_figures(frame: pd.DataFrame, run: RunResult, folder: Path) -> list[Path]:
     """Write every picture of a run as PNG and SVG; return their paths."""
-    figures = {"levels": level_figure(frame, run)}
+    levels = level_figure(frame, run)
+    figures = {"levels": levels} if levels else {}
     figures |= {f"forest_{editor}_{answer}": own for editor, answer, own in forest_figures(frame, run)}
-    written = [save_figure(own, folder, name, ("png", "svg")) for name, own in figures.items() if own is not None]
-    return [path for paths in written for path in paths]
+    return [path for name, own in figures.items() for path in save_figure(own, folder, name, ("png", "svg"))]
 
 
 def save_figure(figure: Figure, folder: Path, name: str, forms: Sequence[str] = ("png",)) -> list[Path]:

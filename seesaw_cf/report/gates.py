@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.terminal import interval
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL, CHANGES, UNKNOWN, mask, members
@@ -28,8 +29,8 @@ def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
     checks = []
     for editor, _, after in efficacy_rows(frame, run):
         if editor not in run.changed:  # the facts that a changed model was edited for are all of its facts, no sample
-            share, low, high = (percent(after[name]) for name in ("value", "low", "high"))
-            words = f"{editor}: the new answer is the likelier one after {share} [{low}, {high}] of edits."
+            share = f"{percent(after['value'])} {interval(after['low'], after['high'], spec='.0%')}"
+            words = f"{editor}: the new answer is the likelier one after {share} of edits."
             checks.append((bool(after["low"] > _WORKED), words))
     checks += [(not own.collapsed, f"{name}: {own}.") for name, own in run.local.items() if not is_control(name)]
     if not run.asked_only:

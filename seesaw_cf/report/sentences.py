@@ -215,12 +215,11 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
 
 
 def _missed(undecided: pd.DataFrame) -> str:
-    for scale in ("probability", "log-odds"):
-        sizes = undecided.loc[undecided["scale"] == scale, "detectable"].dropna()
-        if len(sizes):
-            factor, unit = unit_of(scale)
-            least = factor * sizes.median()
-            return f" (Differences under {least:.{0 if least >= 1.5 else digits_for(least)}f} {unit} could be missed.)"
+    sizes = undecided.dropna(subset="detectable").groupby("scale")["detectable"].median().sort_index(ascending=False)
+    for scale, detectable in sizes.head(1).items():  # in probability, if any is decided there
+        factor, unit = unit_of(str(scale))
+        least = factor * detectable
+        return f" (Differences under {least:.{0 if least >= 1.5 else digits_for(least)}f} {unit} could be missed.)"
     return ""
 
 

@@ -5,7 +5,7 @@ Single answers are those that moved most, the edits that turned most answers, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import PageRow, PageTable
 from seesaw_cf.report.words import capital, percent, relation_name
 
@@ -107,35 +106,30 @@ def _efficacy(frame: pd.DataFrame) -> pd.DataFrame:
 
 def answer_table(answers: pd.DataFrame) -> PageTable:
     """Return the answers that moved most; a marked one is now wrong."""
-    rows = rows_of(most_moved(answers))
-    columns = {
-        "edit": [row["edit"] for row in rows],
-        "question": [row["prompt"] or row["person"] for row in rows],
-        "right answer": [row["right"] for row in rows],
-        **{when: [percent(row[f"right_{when}"]) for row in rows] for when in ("before", "after")},
-        "wrong answer": [row["wrong"] for row in rows],
-        **{f"{when} ": [percent(row[f"wrong_{when}"]) for row in rows] for when in ("before", "after")},
-    }
-    return _page_table(rows, columns, "turned_wrong")
+    rows = most_moved(answers)
+    columns = {"edit": rows["edit"], "question": rows["prompt"].where(rows["prompt"].astype(bool), rows["person"])}
+    for side, space in (("right", ""), ("wrong", " ")):  # no two columns have one name
+        columns[f"{side} answer"] = rows[side]
+        columns |= {when + space: rows[f"{side}_{when}"].map(percent) for when in ("before", "after")}
+    return _page_table(rows, columns, rows["turned_wrong"])
 
 
 def edit_table(edits: pd.DataFrame) -> PageTable:
     """Return the edits of each editor that turned most answers wrong."""
-    rows = rows_of(edits.groupby("editor", sort=False).head(_EDITS_ON_PAGE))
-    turned = [str(row["turned_wrong"]) for row in rows]
-    columns = {"edit": [row["edit"] for row in rows], "answers turned wrong": turned}
+    rows = edits.groupby("editor", sort=False).head(_EDITS_ON_PAGE)
+    columns: dict[str, Iterable[object]] = {"edit": rows["edit"], "answers turned wrong": rows["turned_wrong"]}
     whom = {"other people": ("other_people_old", "other_people_new"), "other facts": ("other_facts",)}
     for head, names in whom.items():
-        counts = [[sum(row[f"{name}_{of}"] for name in names) for of in ("turned_wrong", "asked")] for row in rows]
-        columns[head] = [f"{turned:,} of {asked:,}" if asked else "\u2013" for turned, asked in counts]
-    return _page_table(rows, columns)
+        counts = [rows[[f"{name}_{of}" for name in names]].sum(axis=1) for of in ("turned_wrong", "asked")]
+        columns[head] = [f"{turned:,} of {asked:,}" if asked else "\u2013" for turned, asked in zip(*counts)]
+    return _page_table(rows, columns, [False] * len(rows))
 
 
-def _page_table(rows: Sequence[Row], columns: Mapping[str, Sequence[str]], mark: str = "") -> PageTable:
+def _page_table(rows: pd.DataFrame, columns: Mapping[str, Iterable[object]], marked: Iterable[bool]) -> PageTable:
     """Return a table of a page; the editor is its first column where there are several."""
-    editors = [row["editor"] for row in rows]
-    columns = {**({"editor": editors} if len(set(editors)) > 1 else {}), **columns}
-    body = [PageRow(cells, bool(mark and row[mark])) for row, cells in zip(rows, zip(*columns.values()))]
+    columns = {**({"editor": rows["editor"]} if rows["editor"].nunique() > 1 else {}), **columns}
+    cells = zip(*(map(str, column) for column in columns.values()))
+    body = [PageRow(row, mark) for row, mark in zip(cells, marked)]
     return PageTable(list(columns), [head.strip() in _NUMERIC for head in columns], body)
 
 

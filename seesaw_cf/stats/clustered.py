@@ -53,7 +53,6 @@ def half_clusters(values: Floats, code: Codes) -> NDArray[np.intp]:
     Returns:
         (columns,) counts; 0 where every sum is 0.
     """
-    check_rows("half of a mean", values=values, code=code)
     sums: Floats = np.abs(by_cluster(code, values.T))
     upto, total = np.cumsum(np.sort(sums)[:, ::-1], axis=1), sums.sum(axis=1)
     return np.asarray((total * (0.5 - _EXACT) > upto.T).sum(axis=0) + (total > 0), np.intp)

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats, check_rows
 
 Codes = NDArray[np.intp]
@@ -83,11 +82,9 @@ class Crossing:
             clusters: Dimension -> (n,) cluster codes.
 
         Raises:
-            RecordError: Lengths differ, or no weights or clusters.
+            RecordError: Lengths differ.
         """
         parts = [np.asarray(part) for part in parts]
-        if not parts or not clusters or any(array.ndim != 1 for array in (*parts, *clusters.values())):
-            raise RecordError("crossing: expected weight vectors and cluster codes, one number per row in each.")
         check_rows("crossing", **{f"part {number}": part for number, part in enumerate(parts)}, **clusters)
         self.used: NDArray[np.bool_] = np.any([part != 0 for part in parts], axis=0)
         self._parts = [part[self.used] for part in parts]
@@ -131,8 +128,6 @@ class Crossing:
             Four (columns,) arrays. The third cumulant adds and takes off what the variance does.
         """
         check_rows("crossing", weights=self.used, values=values)
-        if values.ndim != 2:
-            raise RecordError(f"crossing: values have shape {values.shape}, expected (n, columns).")
         y = np.ascontiguousarray(values[self.used].T)  # sums along rows that lie apart would be slow
         estimate = np.asarray(sum(sign * (y @ part) for sign, part in zip(_SIGNS, self._parts)))
         centred = self._centred(y)

@@ -17,7 +17,7 @@ from scipy import special, stats
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
-from seesaw_cf.stats.bootstrap import LEVEL, Floats, check_rows
+from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.clustered import clustered_mean
 from seesaw_cf.stats.crossing import ClusterSums, Codes, Crossing
 
@@ -118,7 +118,6 @@ def step_down(p_values: Floats, drawn: Floats) -> Floats:
 
     Source: Westfall and Young (1993), step-down min-p; Phipson and Smyth (2010), (b + 1) / (m + 1).
     """
-    check_rows("step-down", p_values=p_values, drawn=drawn.T)
     tested = np.flatnonzero(~np.isnan(p_values))
     order = tested[np.argsort(p_values[tested], kind="stable")]
     least = np.minimum.accumulate(np.where(np.isnan(drawn), 1, drawn)[:, order[::-1]], axis=1)[:, ::-1]
@@ -133,7 +132,6 @@ def permutation_p(p_values: Floats, drawn: Floats) -> Floats:
     Args:
         p_values, drawn: See `step_down`.
     """
-    check_rows("permutation", p_values=p_values, drawn=drawn.T)
     smaller, there = (drawn <= _TIE * p_values).sum(axis=0), (~np.isnan(drawn)).sum(axis=0)
     return np.where(np.isnan(p_values), np.nan, (1 + smaller) / (1 + there))
 

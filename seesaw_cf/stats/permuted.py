@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.stats.bootstrap import Floats, check_rows
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
 
@@ -186,13 +185,7 @@ class LabelledPeople:
             edit, person, block: (n,) codes of every prompt; an edit of two blocks is two edits.
             values: (n, measures) finite observations.
             n_people: People with labels, also those who were not asked.
-
-        Raises:
-            RecordError: Lengths differ, or values are not finite.
         """
-        check_rows("labelled people", ("edit", "person", "block"), edit=edit, person=person, block=block, values=values)
-        if not np.isfinite(values).all():
-            raise RecordError("labelled people: values are not all finite. Leave unscored rows out and count them.")
         within = np.unique(block, return_inverse=True)[1]
         _, first, edit = np.unique(within * (edit.max() + 1) + edit, return_index=True, return_inverse=True)
         means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)

@@ -12,7 +12,7 @@ from scipy import special
 
 from seesaw_cf.base.checks import number
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.stats.bootstrap import Floats, check_rows
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.crossing import Codes
 
@@ -166,12 +166,8 @@ def contrast_precision(
         stderr: The standard error of the contrast; the parts add up to its square.
         effective: Edits and people.
 
-    Raises:
-        RecordError: Lengths differ.
-
     Source: Cameron, Gelbach and Miller (2011): what edits and people add, and what was counted twice.
     """
-    check_rows("precision", ("edit", "person"), values=values, edit=edit, person=person, member=member)
     edit, person = (pd.factorize(code, sort=True)[0] for code in (edit, person))
     n_edits, n_people = int(edit.max()) + 1, int(person.max()) + 1
     cell = edit * 2 + member
