@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -224,8 +224,7 @@ def annotator_agreement(
     def figure(kind: Kind, columns: Sequence[int] = everyone) -> Estimate:
         own = table[:, list(columns)]
         coefficient = Coefficient(kind, np.unique(own[~np.isnan(own)]))
-        value, low, high, note = agreement_interval(own, codes, coefficient, draws, seed)
-        return Estimate(value, low, high, n=int((~np.isnan(own)).all(axis=1).sum()), note=note)
+        return agreement_interval(own, codes, coefficient, draws, seed)
 
     def percent(columns: Sequence[int]) -> Estimate:
         own = table[:, list(columns)]
@@ -249,27 +248,25 @@ def annotator_agreement(
 
 def agreement_interval(
     table: Floats, groups: NDArray[np.intp], coefficient: Coefficient, draws: int, seed: int
-) -> tuple[float, float, float, str]:
-    """Return a coefficient, its 95 % interval over items or groups of them, and why there is none ("": there is one).
+) -> Estimate:
+    """Return a coefficient with its 95 % interval over items or groups of them: of other items, by these annotators.
 
-    It speaks of other items rated by these annotators, not of other annotators.
+    No interval is claimed of fewer than five groups, or `MIN_RARE` with a rarer label.
 
     Args:
         table: (items, annotators), NaN = missing.
         groups: (items,) codes, such as the edit that an item is about.
         coefficient: What is measured.
         draws, seed: See `annotator_agreement`.
-
-    Returns:
-        Value, low, high, reason: no interval is claimed of fewer than five groups, or `MIN_RARE` with a rarer label.
     """
     parts = coefficient.parts(table)
     used = np.diff(parts.indptr) > 0
     by_item, rated, code = parts[used], table[used], np.unique(groups[used], return_inverse=True)[1]
     n = int(code.max(initial=-1)) + 1
     value = coefficient.of(by_item)
+    found = Estimate(value, n=int((~np.isnan(table)).all(axis=1).sum()))
     if reason := _no_interval(rated, code, n, value) or "not asked for" * (not draws):
-        return value, NAN, NAN, reason
+        return replace(found, note=reason)
     adds: sparse.csr_array = sparse.csr_array((np.ones(code.size), (code, np.arange(code.size))))
     # the jackknife's errors; 0 where no value changes, NaN where one has none
     alone, error = (
@@ -280,7 +277,7 @@ def agreement_interval(
     together = max(1.0, (error / alone) ** 2) if alone > 0 else code.size / n
     variances = _variances(rated, coefficient, draws, seed) * together / code.size
     if not np.isfinite(variances).all():
-        return value, NAN, NAN, f"labels too rare for {draws} draws"
+        return replace(found, note=f"labels too rare for {draws} draws")
     quantile = float(stats.t.isf((1 - LEVEL) / 2, n - 1))
     errors = np.sqrt((1 - _TESTED) * np.interp(_TESTED, _AGREEMENTS, variances))
     near = _TESTED[np.abs(value - _TESTED) <= quantile * errors]
@@ -290,7 +287,7 @@ def agreement_interval(
     if error > 0 and abs(value) < _NEAR:  # the jackknife, on Fisher's scale, on which it does not pass full agreement
         half = quantile * error / (1 - value**2)
         low, high = min(low, math.tanh(math.atanh(value) - half)), max(high, math.tanh(math.atanh(value) + half))
-    return value, max(-1.0, low), min(1.0, high), ""
+    return replace(found, low=max(-1.0, low), high=min(1.0, high))
 
 
 def _no_interval(rated: Floats, code: NDArray[np.intp], n: int, value: float) -> str:

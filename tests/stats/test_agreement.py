@@ -118,8 +118,8 @@ def test_intervals_hold_the_alpha_that_items_were_made_with(
         own, by_chance = rng.choice(len(common), (shape[0], 1), p=common), rng.choice(len(common), shape, p=common)
         table = np.where(rng.random(shape) < alpha**0.5, own, by_chance).astype(np.float64)
         coefficient = Coefficient(level, np.unique(table))
-        _, low, high, reason = agreement_interval(table, np.arange(len(table)), coefficient, 1000, 0)
-        held += [] if reason else [low <= alpha <= high]
+        found = agreement_interval(table, np.arange(len(table)), coefficient, 1000, 0)
+        held += [] if found.note else [found.low <= alpha <= found.high]
     assert len(held) > 108
     assert np.mean(held) >= 0.93
 
