@@ -21,7 +21,7 @@ from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
-from seesaw_cf.texts.report.screen import JUDGE_WORDS, people_screen, text_findings
+from seesaw_cf.texts.report.screen import people_screen, text_findings
 from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.texts.training import label_scores
@@ -34,10 +34,6 @@ from .people_runs import write_run
 from .report_samples import people
 
 _NAN = float("nan")
-_MORE = (
-    "Texts contradict facts that no edit touches {} often: by 50 points [20, 80] in texts about the subject (memit)."
-)
-_LOWER = "Ratings are lower after edits, from 1 to 7: “fluency” by 1.0 [0.5, 1.5] (memit)."
 
 
 def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
@@ -69,36 +65,21 @@ def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("what", "numbers", "finding"),
+    ("what", "numbers", "word"),
     [
-        ("contradicted_more", {"p_adjusted": 0.01}, _MORE.format("more")),
-        ("contradicted_more", {"p_adjusted": 0.01, "value": -0.5, "low": -0.8, "high": -0.2}, _MORE.format("less")),
-        ("contradicted_more", {"p_adjusted": 0.2},
-         "No editor is shown to make texts contradict facts that no edit touches more often."),
-        ("contradicted_more", {"low": _NAN, "high": _NAN, "note": "one edit"},
-         "Whether texts contradict facts that no edit touches more often is not known: one edit."),
-        ("lower", {"p_adjusted": 0.01, "value": -1.0, "low": -1.5, "high": -0.5}, _LOWER),
-        ("lower", {"p_adjusted": 0.2}, "No rating is shown to be lower after edits."),
+        ("contradicted_more", {"p_adjusted": 0.01}, "more often: by 50 points [20, 80]"),
+        ("contradicted_more", {"p_adjusted": 0.01, "value": -0.5, "low": -0.8, "high": -0.2}, "less often: by 50"),
+        ("contradicted_more", {"p_adjusted": 0.2}, "No editor is shown"),
+        ("contradicted_more", {"low": _NAN, "high": _NAN, "note": "one edit"}, "is not known: one edit."),
+        ("lower", {"p_adjusted": 0.01, "value": -1.0, "low": -1.5, "high": -0.5}, "by 1.0 [0.5, 1.5] (memit)"),
+        ("lower", {"p_adjusted": 0.2}, "No rating is shown"),
     ],
-)  # fmt: skip
-def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], finding: str) -> None:
-    usual: dict[str, Any] = {
-        "value": 0.5,
-        "low": 0.2,
-        "high": 0.8,
-        "p_adjusted": _NAN,
-        "scale": "share",
-        "asked": "fluency",
-    }
+)
+def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], word: str) -> None:
+    usual = {"value": 0.5, "low": 0.2, "high": 0.8, "p_adjusted": _NAN, "scale": "share", "asked": "fluency"}
     row = text_row(what, Estimate(0.0), about="subject", editor="memit", rater="nli", **usual | {**numbers})
-    assert text_findings(frame_of([row])) == [finding]
-
-
-@pytest.mark.parametrize("verdict", JUDGE_WORDS)
-def test_what_a_judge_is_said_to_be(verdict: str) -> None:
-    row = text_row("judge_kappa", Estimate(0.5), rater="gpt", asked="sexism", verdict=verdict)
-    screen = people_screen(frame_of([row]), {}, ["gpt"])
-    assert screen.finding == [f"gpt {JUDGE_WORDS[verdict].format(flaws='sexism')}."]
+    (finding,) = text_findings(frame_of([row]))
+    assert word in finding
 
 
 def test_peoples_ratings_stand_first_for_what_they_are() -> None:
@@ -195,11 +176,9 @@ def test_an_annotator_is_measured_or_said_not_to_be(tmp_path: Path) -> None:
     parts = [{"all": label_scores(range(3), answers, range(3), LABELS)} for answers in ([0, 1, 0], [0, 0, 0])]
     report = {"figures": dict(zip(("trained", "constant"), parts, strict=True))}
     write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": report}))
-    assert annotator_lines(tmp_path) == [
-        "On 3 claims of 3 samples that it was not trained on the annotator is right about 0.67, always the commonest "
-        "label about 0.33.",
-        "It finds 0.00 of the 1 contradictions there.",
-    ]
+    right, recall = annotator_lines(tmp_path)
+    assert "right about 0.67, always the commonest label about 0.33." in right
+    assert "0.00 of the 1 contradictions" in recall
 
 
 def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
