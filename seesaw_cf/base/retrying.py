@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 from tqdm import tqdm
 
 T = TypeVar("T")
@@ -47,21 +46,16 @@ def try_again(
         TryAgain: Of the last try.
     """
 
-    def stop(state: RetryCallState) -> bool:
-        return stop_after_attempt(tries)(state) or _failure(state).last
-
-    def wait(state: RetryCallState) -> float:
-        delay = _failure(state).wait
-        return pause(state.attempt_number - 1) if delay is None else delay
-
-    again = retry_if_exception_type(TryAgain)
-    return Retrying(retry=again, stop=stop, wait=wait, sleep=sleep, reraise=True)(ask)
-
-
-def _failure(state: RetryCallState) -> TryAgain:
-    error = state.outcome.exception() if state.outcome is not None else None
-    assert isinstance(error, TryAgain)
-    return error
+    tried = 0
+    while True:
+        try:
+            return ask()
+        except TryAgain as error:
+            tried += 1
+            if error.last or tried >= tries:
+                raise
+            delay = pause(tried - 1) if error.wait is None else error.wait
+        sleep(delay)
 
 
 # What is said while something takes long: a warning when nothing comes, and progress bars or none of them.

@@ -41,29 +41,21 @@ def read_text(path: str | os.PathLike[str], *, error: type[SeesawError] = Record
 
 
 def read_json(
-    path: str | os.PathLike[str],
-    kind: type = dict,
-    *,
-    expected: str = "",
-    any_number: bool = False,
-    error: type[SeesawError] = RecordError,
+    path: str | os.PathLike[str], kind: type = dict, *, error: type[SeesawError] = RecordError, **options: Any
 ) -> Any:
     """Return the value in a JSON file.
 
     Args:
         path: The file.
         kind: `dict` or `list`: what must be at the top.
-        expected: What the file should hold, for the message, such as '{"memit": {"layers": [3]}}'.
-        any_number: NaN and infinity are accepted, as Python writes them.
         error: What to raise when its content is wrong.
+        **options: `expected` and `any_number`, see `parse_json_text`.
 
     Raises:
         StorageError: The file is missing, a folder, or cannot be read.
-        RecordError: (or `error`) It is not UTF-8, not JSON, nested too deeply, holds NaN or infinity, or has something
-            else at the top.
+        RecordError: (or `error`) It is not UTF-8, or see `parse_json_text`.
     """
-    text = read_text(path, error=error)
-    return parse_json_text(text, str(path), kind, expected=expected, any_number=any_number, error=error)
+    return parse_json_text(read_text(path, error=error), str(path), kind, error=error, **options)
 
 
 def parse_json_text(
@@ -75,10 +67,19 @@ def parse_json_text(
     any_number: bool = False,
     error: type[SeesawError] = RecordError,
 ) -> Any:
-    """Return the value of a JSON text; see `read_json`.
+    """Return the value of a JSON text.
+
+    Args:
+        text: Of a file or an option.
+        where: Its name, for messages.
+        kind: `dict` or `list`: what must be at the top.
+        expected: What it should hold, for the message, such as '{"memit": {"layers": [3]}}'.
+        any_number: NaN and infinity are accepted, as Python writes them.
+        error: What to raise when it is wrong.
 
     Raises:
-        RecordError: (or `error`) See `read_json`.
+        RecordError: (or `error`) It is not JSON, nested too deeply, holds NaN or infinity, or has something else at the
+            top.
     """
     like = f" Expected {_KINDS.get(kind, kind.__name__)}{f' such as {expected}' if expected else ''}."
 
