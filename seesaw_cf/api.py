@@ -9,7 +9,6 @@ seesaw_cf.audit(base, tokenizer, changed=other)
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import weakref
@@ -107,8 +106,10 @@ class Audit:
         target = Path(folder)
         if target.exists():
             raise StorageError(f"{target} exists, expected a new folder. Name another.")
-        shutil.copytree(self.report.run.folder, target)
-        target.chmod(0o777 & ~_umask())  # a temporary run's folder is its user's alone
+        target.mkdir(parents=True)
+        mode = target.stat().st_mode  # a temporary run's folder is its user's alone
+        shutil.copytree(self.report.run.folder, target, dirs_exist_ok=True)
+        target.chmod(mode)
         return self._write(target)
 
     def open(self) -> None:
@@ -126,12 +127,6 @@ class Audit:
     def _repr_html_(self) -> str:
         page = render_page(self.screen)
         return f'<iframe srcdoc="{escape(page)}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @checked

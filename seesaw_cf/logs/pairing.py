@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -76,7 +76,12 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
     """
     settings, logs = settings or CompareSettings(), (base, changed)
     metrics = tuple(metric for metric in base.names("metric") if metric in changed.names("metric"))
-    notes = [*base.notes, *changed.notes, *_allowed_differences(base, changed, settings)]
+    differ = (
+        (*place.rpartition(".")[::2], f"{value[:80]} and {other[:80]}")
+        for place, value, other in differences(base.settings, changed.settings)
+        if isinstance(value, str) and isinstance(other, str)  # otherwise one log does not say
+    )
+    notes = [*base.notes, *changed.notes, *_allowed(logs, differ, settings)]
     for log in logs:
         alone = [metric for metric in log.names("metric") if metric not in metrics]
         notes += [f"{metric} is only in {log.name}, so it is not compared." for metric in alone]
@@ -93,39 +98,32 @@ def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None 
     lists = [frame.assign(paired=~frame["invalidated"])]
     lists += [left.drop(rows["before"])[["task"]].assign(only_base=True)]
     lists += [right.drop(rows["after"])[["task"]].assign(only_changed=True)]
-    flags = pd.concat([own.set_index("task").filter(_COUNTED).astype(float) for own in lists]).groupby(
-        "task", sort=False
+    flags = pd.concat([own.set_index("task").filter(_COUNTED).astype(float) for own in lists])
+    counts = flags.groupby("task", sort=False).sum().reindex(columns=_COUNTED, fill_value=0).astype(int).reset_index()
+    flags_of = {"content": "other_content", "epochs": "epochs_differ"}
+    differ = (
+        (row["task"], setting, quantity(row[flag], "item"))
+        for row in counts.to_dict("records")
+        for setting, flag in flags_of.items()
+        if row[flag]
     )
-    counts = flags.sum().reindex(columns=_COUNTED, fill_value=0).astype(int).reset_index()
-    for flag, words in (
-        ("other_content", "have the same id and another content: other prompts, choices or right answers. Give logs of "
-         "one version of the task, or add --allow content to pair by id."),
-        ("epochs_differ", "differ in the number of epochs. Give logs with the same epochs, or add --allow epochs to "
-         "compare means over unequal ones."),
-    ):  # fmt: skip
-        differing = counts[counts[flag] > 0]
-        if len(differing) and flag.removeprefix("other_").removesuffix("_differ") not in settings.allow:
-            size, task = quantity(int(differing[flag].sum()), "item"), differing["task"].iloc[0]
-            raise RecordError(f"compare: {size} of {base.name} and {changed.name}, such as in {task}, {words}")
+    notes += _allowed(logs, differ, settings)
     frame = frame[~frame["invalidated"]].reset_index(drop=True).astype({"task": "category"})
     return PairedItems(changed.name, frame, metrics, counts, tuple(dict.fromkeys(notes)))
 
 
-def _allowed_differences(base: EvalLog, changed: EvalLog, settings: CompareSettings) -> list[str]:
-    """Return the settings in which two logs differ and may, as sentences."""
-    notes = []
-    for place, value, other in differences(base.settings, changed.settings):
-        task, _, setting = place.rpartition(".")
-        if not isinstance(value, str) or not isinstance(other, str):  # one log does not say
-            continue
-        difference = f"{base.name} and {changed.name} differ in {ALLOWED[setting]} of {task}: {value[:80]} and"
+def _allowed(
+    logs: Sequence[EvalLog], differ: Iterable[tuple[str, str, str]], settings: CompareSettings
+) -> Iterator[str]:
+    """Yield (task, setting, values) in which two logs differ and may, as sentences; RecordError: they may not."""
+    for task, setting, values in differ:
+        difference = f"{' and '.join(log.name for log in logs)} differ in {ALLOWED[setting]} of {task}: {values}"
         if setting not in settings.allow:
             raise RecordError(
-                f"compare: {difference} {other[:80]}. What differs is then not the model's alone. Give logs that were "
-                f"made alike, or add --allow {setting}."
+                f"compare: {difference}. What differs is then not the model's alone. Give logs that were made alike, "
+                f"or add --allow {setting}."
             )
-        notes.append(f"{difference} {other[:80]}; this was allowed.")
-    return notes
+        yield f"{difference}; this was allowed."
 
 
 def _shares(logs: Sequence[EvalLog], metrics: Sequence[str]) -> pd.DataFrame:

@@ -37,7 +37,7 @@ DIFFERENT: Mapping[str, tuple[Made, str]] = {
     "seeds": (Made(seed=3), "differ in random seeds of quiz"),
     "content": (
         Made(prompt=lambda item: f"{item.prompt} Think."),
-        "60 items of small and other, such as in quiz, have the same id",
+        "differ in what is asked under one id of quiz: 60 items",
     ),
 }
 

@@ -159,9 +159,7 @@ def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
         "Of 20 items 20 are scored in both logs: 0 before and 4 after have a score in some of their epochs only."
     )
     pd.DataFrame(rows[:-1]).to_csv(tmp_path / "changed.csv", index=False)
-    with pytest.raises(
-        ValueError, match="1 item of base and changed, such as in all items, differ in the number of epochs"
-    ):
+    with pytest.raises(ValueError, match="base and changed differ in the number of epochs of all items: 1 item"):
         compare(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
 
 
