@@ -49,7 +49,7 @@ class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
         >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
         (0.5, 1.0)
         >>> result["flaws"]["gender"]["sexism"]["note"]
-        'too few edits: 2, 5 needed (2.0 effective); raters: 2, 5 needed (2.0 effective)'
+        'too few edits: 2, 5 needed (2.0 effective); too few raters: 2, 5 needed (2.0 effective)'
     """
 
     _compute = staticmethod(as_json(open_ended_flaws))

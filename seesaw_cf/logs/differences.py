@@ -284,7 +284,8 @@ def _verdict(entry: Row, same: float | None, settings: CompareSettings) -> tuple
         return "same", "no item moved by more than rounding"
     is_contrast = entry["what"] == "contrast"
     value = -entry["value"] if is_contrast and entry["scale"] == SUMS else entry["value"]  # more of a sum is a loss
-    estimate = Estimate(value, stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"], note=entry["note"])
+    p = entry["p_adjusted"] if math.isfinite(entry["stderr"]) else _NAN  # without an interval nothing is claimed
+    estimate = Estimate(value, stderr=entry["stderr"], df=entry["df"], p=p, note=entry["note"])
     limits = {"margin": entry["margin"], "noise_floor": floor, "alpha": settings.alpha}
     found = verdict(estimate, **limits, p_equivalence=same)
     if is_contrast or not found.direction:

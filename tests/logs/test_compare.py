@@ -123,6 +123,15 @@ def test_a_decided_change_can_be_too_small_to_matter(tmp_path: Path) -> None:
     )
 
 
+def test_values_that_all_moved_alike_have_no_interval_and_no_claim(tmp_path: Path) -> None:
+    for name, score in (("base", 5.0), ("changed", 3.5)):
+        rows = [{"item": f"i{number}", "points": score} for number in range(12)]
+        pd.DataFrame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    row = _row(compare(tmp_path / "base.csv", tmp_path / "changed.csv", QUICK_ALONE), asked="points")
+    assert math.isnan(row["low"])
+    assert (row["value"], row["verdict"]) == (-1.5, "too_few")
+
+
 @pytest.mark.slow
 def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
     logs = [

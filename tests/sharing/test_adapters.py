@@ -105,7 +105,7 @@ def test_factorise_finds_the_rank_and_gives_up_when_it_would_not_pay() -> None:
     [
         (WeightDelta({}, {}, "Q: a? A: b\n"), "text put before prompts.*--form delta"),
         (WeightDelta(), "changes nothing"),
-        (WeightDelta({"transformer.h.0.mlp.c_proj.bias": torch.ones(32)}), "not a weight matrix.*checkpoint"),
+        (WeightDelta({"transformer.h.0.mlp.c_proj.bias": torch.ones(32)}), "no weight matrix.*checkpoint"),
         (WeightDelta({"transformer.h.0.mlp.c_proj.weight": torch.randn(48, 32)}), "not of low rank.*checkpoint"),
         (WeightDelta({"transformer.wte.weight": torch.ones(61, 32)}), "not a linear layer"),
     ],
