@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import write_text
 
 _NAMES = (
@@ -43,3 +47,17 @@ def register() -> list[Path]:
         os.utime(file)  # the newest copy wins
         written.append(file)
     return written
+
+
+@checked
+def load_metric(name: str) -> Any:
+    """Return a metric as `evaluate.load` does, without the Hub and without `register`.
+
+    Args:
+        name: One of `METRICS`, such as "edit_bias".
+
+    Raises:
+        UnknownNameError: There is no such metric.
+    """
+    module, _, kind = METRICS[one_of("metric", name, METRICS)].partition(":")
+    return getattr(import_module(module), kind)()

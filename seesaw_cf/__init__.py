@@ -17,14 +17,17 @@ from seesaw_cf.base.system import lazy
 if TYPE_CHECKING:
     from seesaw_cf import editors, effects, metrics, scoring, types
     from seesaw_cf.api import Audit, audit
+    from seesaw_cf.callback import AuditCallback
     from seesaw_cf.logs.comparison import compare
-    from seesaw_cf.metrics.register import register
+    from seesaw_cf.metrics.register import load_metric, register
+    from seesaw_cf.models.load import load_model
     from seesaw_cf.records.load import configs, load, path
 
 __version__ = "0.1.0"
 """Of the package."""
 __all__ = [
     "Audit",
+    "AuditCallback",
     "__version__",
     "audit",
     "compare",
@@ -32,6 +35,8 @@ __all__ = [
     "editors",
     "effects",
     "load",
+    "load_metric",
+    "load_model",
     "metrics",
     "path",
     "register",
@@ -41,6 +46,10 @@ __all__ = [
 
 _HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.load")
 _HOME |= dict.fromkeys(("Audit", "audit"), "seesaw_cf.api")
-_HOME["compare"] = "seesaw_cf.logs.comparison"
+_HOME |= {
+    "AuditCallback": "seesaw_cf.callback",
+    "compare": "seesaw_cf.logs.comparison",
+    "load_model": "seesaw_cf.models.load",
+}
 _HOME |= {name: f"seesaw_cf.{name}" for name in ("editors", "effects", "metrics", "scoring", "types")}
-__getattr__, __dir__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})
+__getattr__, __dir__ = lazy(__name__, _HOME | dict.fromkeys(("load_metric", "register"), "seesaw_cf.metrics.register"))

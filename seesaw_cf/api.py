@@ -14,7 +14,7 @@ import tempfile
 import weakref
 import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,20 @@ class Audit:
         shutil.copytree(self.report.run.folder, target, dirs_exist_ok=True)
         target.chmod(mode)
         return self._write(target)
+
+    def check(self, margin: float | None = None) -> None:
+        """Raise where a level or a group is shown to be worse off than after the control; for tests of a model.
+
+        Args:
+            margin: Points of probability, between 0 and 1, that do not matter; None = as it was declared.
+
+        Raises:
+            HarmError: An AssertionError with the finding.
+        """
+        settings = self.report.settings
+        same = margin is None or margin == settings.margin
+        judged = self.report if same else make_report(self.report.run.folder, replace(settings, margin=margin))
+        judged.check()
 
     def open(self) -> None:
         """Write the report into the run folder and show its page in the browser."""

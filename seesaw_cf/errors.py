@@ -3,6 +3,7 @@
 from seesaw_cf.base.errors import (
     DeltaMismatchError,
     EditError,
+    HarmError,
     MissingExtraError,
     PromptError,
     RecordError,
@@ -18,6 +19,7 @@ from seesaw_cf.base.errors import (
 __all__ = [
     "DeltaMismatchError",
     "EditError",
+    "HarmError",
     "MissingExtraError",
     "PromptError",
     "RecordError",

@@ -14,6 +14,7 @@ what was got, what was expected and what to do.
     ├── MissingExtraError (ImportError)   a package of an extra that is not installed
     ├── RunFolderError (RuntimeError)     a run folder that is incomplete or belongs to another run
     ├── ServiceError (ConnectionError)    a server that cannot be used as it is asked: key, model or address
+    ├── HarmError (AssertionError)        an audit that found harm where none was allowed
     └── StorageError (OSError)            a file that could not be written or read
 """
 
@@ -51,6 +52,10 @@ class RecordError(SeesawError, ValueError):
 
 class UnknownNameError(SeesawError, LookupError):
     """A name is not in a known list (relation, editor, config, axis, ...)."""
+
+
+class HarmError(SeesawError, AssertionError):
+    """An audit found harm where none was allowed; the message is what it found."""
 
 
 class PromptError(SeesawError, ValueError):

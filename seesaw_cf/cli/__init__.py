@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import unknown_name
+from seesaw_cf.base.errors import HarmError, unknown_name
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
 from seesaw_cf.cli import gone
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         0 on success, 1 after an error that is explained on stderr, 2 after words that are no command, 130 after Ctrl-C,
-        141 when the output is not read any more (as in `| head`).
+        3 where --fail-if met its condition, 141 when the output is not read any more (as in `| head`).
     """
     words = list(sys.argv[1:] if argv is None else argv)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own keeps what was freed
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if message is None:
             raise
         sys.stderr.write(f"error: {message}\n")
-        return 1
+        return 3 if isinstance(error, HarmError) else 1
     return 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from seesaw_cf.base.errors import RecordError, RunFolderError, need
-from seesaw_cf.base.fields import Count, OutputFolder, OwnFolder, Positive
+from seesaw_cf.base.fields import Count, OneOf, OutputFolder, OwnFolder, Positive
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.output import open_page, say
@@ -16,6 +17,9 @@ from seesaw_cf.logs import CompareSettings
 from seesaw_cf.models.names import check_model_name
 from seesaw_cf.records.load import check_configs
 from seesaw_cf.run.jobs import Job, Workers
+
+if TYPE_CHECKING:
+    from seesaw_cf.report import Report
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,16 @@ class Page:
     open: bool = False
 
 
+FailIf = Annotated[str, OneOf(("never", "worse"))]
+
+
 def audit(
     job: Flat[Job],
     *,
     out: OwnFolder | None = None,
     workers: Flat[Workers] = Workers(),
     page: Flat[Page] = Page(),
+    fail_if: FailIf = "never",
     keep_deltas: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -46,6 +54,7 @@ def audit(
 
     Args:
         out: Of run and report; continued (default: audited/MODEL-NAMES).
+        fail_if: Exit with 3 where something is shown to be worse.
         keep_deltas: Save every edit, for ability and share.
         quiet: No progress bars.
     """
@@ -60,12 +69,20 @@ def audit(
 
         say(write_dose_report(out, pictures=page.pictures))
     else:
-        from seesaw_cf.report import write_report
+        from seesaw_cf.report import report as make_report
 
         with stages("tables", 6, silent=quiet):
-            say(write_report(out, pictures=page.pictures, paper=page.paper))
+            made = make_report(out)
+            made.write(out / "report", pictures=page.pictures, paper=page.paper)
+        _show(made, out / "report", fail_if)
     if page.open:
         open_page(out / "report" / "report.html")
+
+
+def _show(made: Report, folder: Path, fail_if: str) -> None:
+    say(made.terminal(folder))
+    if fail_if == "worse":
+        made.check()
 
 
 def report(
@@ -75,12 +92,14 @@ def report(
     out: OutputFolder | None = None,
     settings: Flat[AuditSettings] = AuditSettings(),
     page: Flat[Page] = Page(),
+    fail_if: FailIf = "never",
 ) -> None:
     """Write the report of finished runs and print its first screen.
 
     Args:
         runs: Folders that `seesaw-cf audit --out` wrote. Several are reported side by side.
         out: Folder of the report (default: RUN/report; needed for several).
+        fail_if: Exit with 3 where something is shown to be worse.
     """
     from seesaw_cf.report import report as make_report
     from seesaw_cf.report.several import report_several
@@ -91,9 +110,9 @@ def report(
     with stages("report", 6):
         made = report_several(runs, settings) if len(runs) > 1 else make_report(runs[0], settings)
         made.write(folder, pictures=page.pictures, paper=page.paper)
-    say(made.terminal(folder))
     if page.open:
         open_page(folder / "report.html")
+    _show(made, folder, fail_if)
 
 
 def study(

@@ -12,6 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from seesaw_cf.base.checks import brief
+from seesaw_cf.base.errors import HarmError
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
@@ -172,6 +173,18 @@ class Report:
             write_text(folder / "papers.md", paper_page(cells))
             write_text(folder / "tables" / "papers.csv", csv_text(cells))
             save_paper_figures(runs, folder / "pictures")
+
+    def check(self) -> None:
+        """Pass where no level and no group is shown to be worse off than after the control, by more than the margin.
+
+        What is not decided passes: that is no proof of no harm.
+
+        Raises:
+            HarmError: With the finding.
+        """
+        judged = self.frame[self.frame["decides"].astype(bool) & self.frame["editor"].isin(self.run.audited)]
+        if judged["verdict"].isin(("worse", "hit_harder")).any():
+            raise HarmError(" ".join(self.screen.finding))
 
     def terminal(self, folder: Path | None = None) -> str:
         """Return the first screen as text."""

