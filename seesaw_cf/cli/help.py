@@ -30,7 +30,7 @@ nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
 
 # Options that a command lists at its end by name: the documentation and `--help -v` explain them.
 RARE = """--block --cache --checkpoints --contact --control-model --control-seeds --corpus-limit --dtype --engine
---examples --gpus --ignore-damage --include --key-env --language --margin-log-odds --memory --moments --open
+--examples --fail-if --gpus --ignore-damage --include --key-env --language --margin-log-odds --memory --moments --open
 --overwrite --people-per-edit --permutations --pictures --plain --public --quiet --repeats
 --revision --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
 _METAVARS = {int: "N", float: "X", Path: "PATH"}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.cli import main
+from tests.report.frozen import restore
 from tests.report.runs import cases, property_cases, write_run
 
 
@@ -117,3 +118,13 @@ def test_cache_drops_what_nobody_used(
     assert [name for name, file in files.items() if not file.exists()] == ["pre/old.parquet"]
     assert call("setup", "--prune", 0) == 0
     assert [name for name, file in files.items() if file.exists()] == ["own"]
+
+
+def test_fail_if_worse_exits_with_3_and_the_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(restore("planted", tmp_path / "run"))
+    assert main(["report", run, "--out", str(tmp_path / "one")]) == 0
+    shown = capsys.readouterr().out
+    assert main(["report", run, "--out", str(tmp_path / "two"), "--fail-if", "worse"]) == 3
+    said = capsys.readouterr()
+    assert "hit harder" in said.err
+    assert said.out.splitlines()[:5] == shown.splitlines()[:5]
