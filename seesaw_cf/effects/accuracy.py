@@ -239,8 +239,8 @@ class AccuracyColumns:
         Raises:
             RecordError: Unequal lengths, no rows, or repeated cases.
         """
-        given = {name: getattr(self, name) for name in _CASES if getattr(self, name) is not None}
-        frame = read_columns(_CASES, {**given, "post_prompts": given.get("post_prompts", self.prompt)})
+        after = self.prompt if self.post_prompts is None else self.post_prompts
+        frame = read_columns(_CASES, {**{name: getattr(self, name) for name in _CASES}, "post_prompts": after})
         frame = frame.rename(columns={"prompt": "prompt_pre", "post_prompts": "prompt_post", "subject": "person"})
         keys = ["case_id", "edit_relation", "effect_relation"]
         refuse_rows(frame, frame.duplicated(keys), keys, "every case once: drop the copies")

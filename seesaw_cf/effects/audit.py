@@ -200,42 +200,34 @@ def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = 
     Raises:
         RecordError: The table misses a column of the family.
     """
-    errors = list(zip(table["value"], table["stderr"], table["df"]))
-    same = np.array([equivalence_p(*row, margin) for row, margin in zip(errors, table["margin"])])
+    mirror = table["mirror"].to_numpy(bool)
+    tests, of = table[~mirror], np.cumsum(~mirror) - 1  # a mirror is decided as the row before it
+    same = np.array(
+        [equivalence_p(*row) for row in zip(*(tests[name] for name in ("value", "stderr", "df", "margin")))]
+    )
+    p = tests["p_t" if "p_t" in tests else "p"].to_numpy(np.float64)
+    found = adjust_families(tests.assign(p=p), settings.family)
     if drawn is not None:
-        table = _apply_permutations(table, drawn)
+        drawn, families = drawn[:, ~mirror], found["family"].to_numpy()
+        for name in set(families):
+            own = families == name
+            found.loc[own, "p_adjusted"] = step_down(p[own], drawn[:, own])
         # how often chance puts an estimate this far from a true effect as large as the margin, on either side
         same = permutation_p(2 * same, drawn) / 2
-    table = table.assign(p_equivalence=_adjust_p(table.assign(p=same), settings)["p_adjusted"])
-    corrected = _adjust_p(table.assign(p=table["p_t"]) if "p_t" in table else table, settings, drawn)
-    table = corrected.assign(p=table["p"])
-    tests = table["family"].map({name: independent_tests(rows) for name, rows in table.groupby("family")})
-    levels = settings.alpha / np.fmax(1, tests.to_numpy(np.float64))
-    table["detectable"] = [minimum_detectable_effect(*row[1:], alpha=level) for row, level in zip(errors, levels)]
+        # an interval ends where permutations say, or further out
+        half = (stats.t.isf(permutation_level(drawn, 1 - LEVEL) / 2, tests["df"]) * tests["stderr"]).to_numpy()[of]
+        low, high = np.fmin(table["low"], table["value"] - half), np.fmax(table["high"], table["value"] + half)
+        table = table.assign(p=permutation_p(p, drawn)[of], low=low, high=high)
+    found["p_equivalence"] = adjust_families(tests.assign(p=same), settings.family)["p_adjusted"]
+    counts = found["family"].map({name: independent_tests(rows) for name, rows in found.groupby("family")})
+    levels = settings.alpha / np.fmax(1, counts.to_numpy(np.float64))
+    errors = zip(tests["stderr"], tests["df"], levels)
+    found["detectable"] = [minimum_detectable_effect(stderr, df, alpha=level) for stderr, df, level in errors]
+    corrected = ("family", "family_size", "p_adjusted", "p_equivalence", "detectable")
+    table = table.assign(**{name: found[name].to_numpy()[of] for name in corrected})
     claims = [_judge(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
-
-
-def _apply_permutations(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
-    """Return the contrasts with p by permutation and an interval that ends where it does, or further out."""
-    point = permutation_level(drawn, 1 - LEVEL)
-    half = stats.t.isf(point / 2, table["df"]) * table["stderr"]
-    p = pd.Series(permutation_p(table["p_t"].to_numpy(), drawn), table.index)
-    mirror = table["mirror"]
-    half, p = (column.mask(mirror, column.shift()) for column in (half, p))
-    low, high = np.fmin(table["low"], table["value"] - half), np.fmax(table["high"], table["value"] + half)
-    return table.assign(p=p, low=low, high=high)
-
-
-def _adjust_p(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None) -> pd.DataFrame:
-    """Return the table with its corrected p; a mirror takes that of the row before it."""
-    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), settings.family)
-    if drawn is not None:
-        for rows in out.groupby("family").indices.values():
-            p = out["p"].to_numpy()[rows]
-            out.loc[out.index[rows], "p_adjusted"] = step_down(p, drawn[:, rows])
-    return out.assign(p=table["p"], p_adjusted=out["p_adjusted"].mask(table["mirror"], out["p_adjusted"].shift()))
 
 
 def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:

@@ -167,8 +167,7 @@ class BiasColumns:
         Raises:
             RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
         """
-        given = {name: getattr(self, name) for name in _KINDS if getattr(self, name) is not None}
-        frame = read_columns(_KINDS, given).rename(columns=_NAMES)
+        frame = read_columns(_KINDS, {name: getattr(self, name) for name in _KINDS}).rename(columns=_NAMES)
         for side in SIDES:
             check_logprobs(side, frame[side].to_numpy())
         keys = ["case_id", "prompt", "person"]

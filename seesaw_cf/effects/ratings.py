@@ -111,9 +111,7 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
     refuse_rows(frame, rating.notna() & ~rating.isin(SIDES), ["rating", "rater", "item"], scale)
     refuse_rows(frame, frame.duplicated(keys), keys, "one rating of each: keep one of them")
     edits = frame.drop_duplicates(["group", "item", "edit"])
-    refuse_rows(
-        edits, edits.duplicated(["group", "item"]), ["item", "edit"], "one edit of an item, that of its two texts"
-    )
+    refuse_rows(edits, edits.duplicated(["group", "item"]), ["item", "edit"], "one edit of an item: of its two texts")
     if judge is not None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -130,10 +131,14 @@ def _summary(
     for who, rows in frame.groupby("identity", sort=True):
         member = (scored["identity"] == who).to_numpy()
         own = scored[member]
-        value = float(own["value"].mean()) if len(own) else NAN
-        mean = Estimate(value, *_mean_interval(own, draws, seed), n=len(own), note=_no_interval(own))
+        mean = Estimate(float(own["value"].mean()) if len(own) else NAN, n=len(own), note=_no_interval(own))
+        if not mean.note:
+            code = pd.factorize(own["cluster"])[0]
+            sums = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
+            low, high, stderr = mean_interval(sums, np.bincount(code).astype(np.float64), draws, seed)
+            mean = replace(mean, low=low, high=high, stderr=stderr)
         row = mean.columns("low", "high", "stderr", "n") | {"n_unscored": len(rows) - len(own)}
-        row |= {"n_clusters": int(own["cluster"].nunique()), "note": mean.note, name: value}
+        row |= {"n_clusters": int(own["cluster"].nunique()), "note": mean.note, name: mean.value}
         identities[str(who)] = row | more(own, mean)
         contrasts[str(who)] = Estimate(NAN, note="no triples to compare with")
         if member.any() and not member.all():  # both sides may share clusters
@@ -156,15 +161,7 @@ def _no_interval(own: pd.DataFrame) -> str:
     return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
 
 
-def _mean_interval(own: pd.DataFrame, draws: int, seed: int) -> tuple[float, float, float]:
-    if _no_interval(own):
-        return NAN, NAN, NAN
-    code = pd.factorize(own["cluster"])[0]
-    sums = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
-    return mean_interval(sums, np.bincount(code).astype(np.float64), draws, seed)
-
-
-def _quantiles(own: pd.DataFrame, _: Estimate, draws: int, seed: int) -> Numbers:
+def _quantiles(own: pd.DataFrame, mean: Estimate, draws: int, seed: int) -> Numbers:
     if own.empty:
         return {key: NAN for name in (*QUANTILES, "iqr") for key in Estimate(NAN).limits(name)}
     ordered = own.sort_values("value", kind="stable")
@@ -178,7 +175,7 @@ def _quantiles(own: pd.DataFrame, _: Estimate, draws: int, seed: int) -> Numbers
     point["iqr"], drawn["iqr"] = point["q75"] - point["q25"], drawn["q75"] - drawn["q25"]
     limits: Numbers = {}
     for name, value in point.items():
-        ends = (NAN, NAN, NAN) if _no_interval(own) else interval(drawn[name])
+        ends = (NAN, NAN, NAN) if mean.note else interval(drawn[name])
         limits |= Estimate(float(value), *ends).limits(name)
     return limits
 

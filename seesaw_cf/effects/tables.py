@@ -241,19 +241,20 @@ def check_lengths(columns: Mapping[str, Sequence[object]]) -> None:
         raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
 
 
-def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object] | None]) -> pd.DataFrame:
     """Read columns of equal length into a data frame.
 
     Args:
         kinds: Column -> what each of its cells holds.
-        columns: Column -> one value per row: lists, arrays, series or columns of a data set.
+        columns: Column -> one value per row: lists, arrays, series or columns of a data set; None: there is none.
 
     Raises:
         RecordError: Unequal lengths, no rows, or a value that its column cannot hold; row, value and what was expected.
     """
-    check_lengths(columns)
+    given = {name: column for name, column in columns.items() if column is not None}
+    check_lengths(given)
     frame = {}
-    for name, column in columns.items():
+    for name, column in given.items():
         kind = kinds[name]
         if kind is ids:
             kind = labels if any(isinstance(value, str) for value in column) else wholes
@@ -267,9 +268,8 @@ def read_clustered(
     kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
 ) -> pd.DataFrame:
     """Read columns as `read_columns` does, and add `cluster`, codes from 0; None = every row is a separate one."""
-    given = {} if cluster is None else {"cluster": cluster}
-    frame = read_columns({**kinds, "cluster": ids}, {**columns, **given})
-    return frame.assign(cluster=pd.factorize(frame["cluster"])[0] if given else np.arange(len(frame)))
+    frame = read_columns({**kinds, "cluster": ids}, {**columns, "cluster": cluster})
+    return frame.assign(cluster=np.arange(len(frame)) if cluster is None else pd.factorize(frame["cluster"])[0])
 
 
 def refuse_rows(frame: pd.DataFrame, bad: pd.Series, names: Sequence[str], expected: str) -> None:

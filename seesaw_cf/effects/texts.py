@@ -70,7 +70,7 @@ def leme_annotation(
     Deviates: the value is the mean over edits, with an interval that clusters by edit; the papers pool.
     """
     columns = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
-    frame = read_columns(_KINDS, columns if reference is None else columns | {"reference": reference})
+    frame = read_columns(_KINDS, columns | {"reference": reference})
     for name, names in (("claim_kind", CLAIM_KINDS), ("label", LABELS), ("reference", LABELS)):
         if name in frame:
             unknown = frame[name].notna() & ~frame[name].isin(names)
@@ -126,12 +126,7 @@ def macro_f1(confusion: Floats) -> Floats:
 
     Returns:
         (...), NaN without a row.
-
-    Raises:
-        RecordError: The last two axes differ.
     """
-    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2]:
-        raise RecordError(f"confusion has shape {confusion.shape}, expected (..., classes, classes).")
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
     f1 = 2 * right / np.maximum(truth + answered, 1)

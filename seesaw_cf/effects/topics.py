@@ -26,18 +26,13 @@ _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 
 # Seed words of the two dimensions of the stereotype content model; replace them with your own.
 # Source: Fiske et al. (2002) for the dimensions; the words are ours, with the paper's examples of both (Table 3).
-DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "warmth": (
-        "friendly", "warm", "welcoming", "outgoing", "hospitable", "polite", "kind", "generous", "caring", "helpful",
-        "sincere", "tolerant", "trustworthy", "good-natured", "cold", "rude", "hostile", "selfish", "unfriendly",
-        "dishonest",
-    ),
-    "competence": (
-        "hardworking", "industrious", "intelligent", "intelligence", "clever", "smart", "capable", "competent",
-        "skilled", "skillful", "efficient", "ambitious", "innovative", "creative", "resilient", "confident", "educated",
-        "successful", "lazy", "stupid", "ignorant", "incompetent",
-    ),
-}  # fmt: skip
+_SEEDS = {
+    "warmth": "friendly warm welcoming outgoing hospitable polite kind generous caring helpful sincere tolerant "
+    "trustworthy good-natured cold rude hostile selfish unfriendly dishonest",
+    "competence": "hardworking industrious intelligent intelligence clever smart capable competent skilled skillful "
+    "efficient ambitious innovative creative resilient confident educated successful lazy stupid ignorant incompetent",
+}
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in _SEEDS.items()}
 
 
 def representative_words(

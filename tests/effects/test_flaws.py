@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.effects.ratings import open_ended_flaws
-from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.types import Estimate
 
@@ -71,32 +69,6 @@ def test_edits_and_raters_of_their_own_make_no_effect() -> None:
     rng = np.random.default_rng(0)
     wrong = sum(rated(rng, 6, 15).p < 0.05 for _ in range(100))
     assert wrong <= stats.binom.ppf(1 - 1e-5, 100, 0.07)
-
-
-def test_judge_is_set_beside_a_constant_answer() -> None:
-    humans = {"A": [0.0, 0, 0, 1, 0], "B": [0.0, 0, 0, 1, 1]}
-    result = as_json(open_ended_flaws)(**columns(humans | {"gpt": [0, 0, 1, 1, None]}), judge="gpt")
-    judge = result["judge"]["sexism"]
-    assert (judge["n"], judge["n_unmatched"]) == (4, 1)
-    assert judge["judge"]["any_rater"] == pytest.approx(3 / 4)
-    assert judge["constant"]["any_rater"] == pytest.approx(3 / 4)
-    assert result["flaws"]["gender"]["sexism"]["n_ratings"] == 10  # the judge is not in the means
-    assert json.loads(json.dumps(result, allow_nan=False)) == result
-
-
-def test_missing_ratings_are_counted() -> None:
-    row = as_json(open_ended_flaws)(**columns({"A": [None, None]}))["flaws"]["gender"]["sexism"]
-    assert (row["mean"], row["n_missing"], row["note"]) == (None, 2, "no ratings")
-
-
-def test_bad_ratings() -> None:
-    with pytest.raises(RecordError, match=r"rating 2.0, rater 'A', item '1'"):
-        as_json(open_ended_flaws)(**columns({"A": [1, 2]}))
-    repeated = columns({"A": [1]})
-    with pytest.raises(RecordError, match="one rating of each"):
-        as_json(open_ended_flaws)(**{name: column * 2 for name, column in repeated.items()})
-    with pytest.raises(UnknownNameError, match="unknown rater 'gtp'"):
-        as_json(open_ended_flaws)(**columns({"A": [1], "gpt": [0]}), judge="gtp")
 
 
 def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> None:

@@ -70,12 +70,6 @@ def test_overall_row_and_t_test_over_cases() -> None:
     assert row["n_subjects"] == 4
 
 
-def test_equal_cases_have_no_test() -> None:
-    row = by_group(group_effects(prompts([(1, "a", [], 0.1), (2, "b", [], 0.1)]), axes=[], mode="paper"), ALL)[ALL]
-    assert math.isnan(row["p"])
-    assert row["note"] == "all case values equal"
-
-
 def test_interval_is_seeded_and_blind_to_row_order() -> None:
     frame = prompts(
         [(case, f"p{case % 7}", ["white"] if case % 3 else ["Black"], 0.01 * case - 0.2) for case in range(40)]
@@ -93,14 +87,6 @@ def test_interval_is_seeded_and_blind_to_row_order() -> None:
     assert overall["stderr"] == pytest.approx(values.std() / math.sqrt(40), rel=0.1)
 
 
-def test_unscored_prompts_are_counted_not_averaged() -> None:
-    frame = prompts(WORKED)
-    frame.loc[0, "status"] = "pre_new: not finite"
-    groups = by_group(group_effects(frame, axes=["race"], draws=0))
-    assert groups["white"]["n_unscored"] == 1
-    assert groups["white"]["D"] == pytest.approx((0.3 - 0.2) / 2)
-
-
 def test_below_five_effective_clusters_the_estimate_stands_alone() -> None:
     """Four edits of equal weight: no interval, no p; five: both."""
     for edits in (4, 5):
@@ -110,12 +96,6 @@ def test_below_five_effective_clusters_the_estimate_stands_alone() -> None:
         assert math.isnan(row["low"]) == math.isnan(row["p"]) == math.isnan(row["log_odds_low"]) == (edits < 5)
         assert row["effective"] == pytest.approx({"edit": edits, "person": 8})
     assert row["note"] == ""
-
-
-def test_log_odds_stand_beside_probability() -> None:
-    row = by_group(group_effects(prompts([(e, f"p{e}", [], 0.1) for e in range(5)]), axes=[]), ALL)[ALL]
-    assert row["log_odds"] == pytest.approx(math.log(0.6 / 0.5))
-    assert row["likelier_pre"] == pytest.approx(0.5)
 
 
 def test_bad_requests() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from seesaw_cf.effects.instruments import ITEMS
 from seesaw_cf.effects.ratings import survey_of_columns
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
@@ -44,12 +40,6 @@ def test_the_interval_of_a_mean_lies_on_the_scale() -> None:
     assert (cell["low"], cell["low"] < cell["mean"] < cell["high"] <= 7) == (1.0, True)
 
 
-def test_types_put_their_items_together() -> None:
-    rows: list[Row] = [(1, "ft", MAIN, 1), (1, "ft", "new_fact_related_passage", 5), (1, "ft", "fluency", 7)]
-    types = survey(rows)["ft"]["types"]
-    assert {name: cell["mean"] for name, cell in types.items()} == {"edit": 3.0, "naturalness": 7.0}
-
-
 def test_differences_use_the_edits_that_both_have() -> None:
     """Cases 1 and 2 have both: (7 + 5)/2 - (1 + 2)/2 = 4.5; case 3 has no reference and does not count."""
     rows: list[Row] = [(1, "none", MAIN, 1), (2, "none", MAIN, 2), (1, "ft", MAIN, 7), (2, "ft", MAIN, 5)]
@@ -75,17 +65,6 @@ def test_the_interval_of_a_paired_difference_is_that_of_a_paired_t_test_or_wider
     assert cell["p"] < 1e-6
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["a", "b"]), st.integers(1, 7)), min_size=1, max_size=20))
-def test_order_of_rows_does_not_matter(given_rows: list[tuple[int, str, int]]) -> None:
-    rows: list[Row] = [(case, method, MAIN, rating) for case, method, rating in given_rows]
-    mixed = random.Random(0).sample(rows, len(rows))
-    one, other = survey(rows), survey(mixed)
-    assert one.keys() == other.keys()
-    for method, cells in one.items():
-        assert other[method]["items"][MAIN]["mean"] == pytest.approx(cells["items"][MAIN]["mean"])
-
-
 @pytest.mark.parametrize(
     ("rows", "error", "text"),
     [
@@ -98,9 +77,3 @@ def test_order_of_rows_does_not_matter(given_rows: list[tuple[int, str, int]]) -
 def test_bad_input(rows: list[Row], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         survey(rows, "none")
-
-
-def test_all_nine_items_are_known() -> None:
-    found = survey([(1, "ft", item.name, 4.0) for item in ITEMS])["ft"]
-    assert list(found["items"]) == [item.name for item in ITEMS]
-    assert len(found["types"]) == 6

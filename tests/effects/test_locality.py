@@ -44,14 +44,6 @@ def test_edits_are_counted_that_leave_half_of_the_right_answers(edits: list[Edit
     assert counts["ft"].after == pytest.approx(sum(after for _, after in every) / len(every))
 
 
-def test_a_collapse_is_shown_or_it_is_none() -> None:
-    """One of eight is below one half for certain, 95 % Wilson [0.02, 0.47]; two of eight are not, [0.07, 0.59]."""
-    lost, left = [(True, False)] * 3, [(True, True)] * 3
-    assert locality(scores([left] + [lost] * 7))["ft"].collapsed
-    assert not locality(scores([left] * 2 + [lost] * 6))["ft"].collapsed
-    assert not locality(scores([lost] * 3))["ft"].collapsed, "three edits show nothing"
-
-
 def test_without_neighbours_those_who_hold_the_old_answer_count() -> None:
     edits: list[Edit] = [[(True, False)]] * 8
     assert locality(scores(edits, "cross_subject"))["ft"].others == "people who hold the old answer"

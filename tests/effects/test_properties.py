@@ -55,12 +55,6 @@ def test_exact_mode_against_hand_counts() -> None:
     assert (row["chance"], row["majority"]) == pytest.approx((1 / 2, 2 / 3))
 
 
-def test_published_rule_takes_male_in_female_for_right() -> None:
-    rows = case(1, "male", MALE, FEMALE)
-    assert cross_property(table(rows), mode="exact").iloc[0]["post"] == 0
-    assert cross_property(table(rows), mode="paper").iloc[0]["post"] == 1
-
-
 def test_prompt_is_named_in_exact_mode_and_first_in_paper_mode() -> None:
     free = {"template_id": "", "prompt": "Ann is", "prompt_id": 0}
     rows = case(1, "female", MALE, MALE, **free) + case(1, "female", FEMALE, FEMALE, prompt_id=1)
@@ -122,17 +116,6 @@ def columns(**changes: Any) -> dict[str, Any]:
         "pre": [[-1.0, -2.0]],
         "post": [[-2.0, -1.0]],
     } | changes
-
-
-def test_gold_that_is_no_candidate_is_wrong_and_shown() -> None:
-    pair = as_json(accuracy_of_columns)(AccuracyColumns(**columns(gold=[["neither"]])))["pairs"]["P27/P21"]
-    assert (pair["pre"], pair["n"], pair["n_no_candidate"], pair["chance"]) == (0, 1, 1, 0)
-
-
-def test_no_gold_at_all_gives_none_not_nan() -> None:
-    result = as_json(accuracy_of_columns)(AccuracyColumns(**columns(gold=[[]])))
-    assert result["pairs"]["P27/P21"]["pre"] is None
-    assert result["average"] == {"pre": None, "post": None, "change": None}
 
 
 @pytest.mark.parametrize(
@@ -197,12 +180,6 @@ def test_normalised_and_pmi_stand_beside_raw() -> None:
         accuracy_of_columns(AccuracyColumns(**rows, pre_prior=prior))
     with pytest.raises(RecordError, match=r"columns have unequal lengths \{'case 1, pre': 2, 'adjustment': 1\}"):
         accuracy_of_columns(AccuracyColumns(**rows, n_tokens=[[3]]))
-
-
-def test_breakdown_by_group() -> None:
-    two = {name: value * 2 for name, value in columns().items()} | {"case_id": [1, 2]}
-    pair = as_json(accuracy_of_columns)(AccuracyColumns(**two, groups=[["white"], []]))["pairs"]["P27/P21"]
-    assert {name: row["n"] for name, row in pair["groups"].items()} == {"white": 1, "unknown": 1}
 
 
 @pytest.mark.parametrize(("after", "p"), [(0.0, 0.03125), (1.0, 1.0)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf.base.tables import LATER
-from seesaw_cf.effects.success import SuccessColumns, edit_success, harmonic_mean, success_of_scores
+from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json, plain
 from seesaw_cf.types import Phase
@@ -62,42 +62,6 @@ def test_counterfact_score_by_hand() -> None:
     assert value(result, "zsre", "efficacy") is None
     assert value(result, "zsre", "score") is None
     assert "ties fail" in result["counterfact"]["protocol"]
-
-
-def test_token_protocols_give_different_answers_to_the_same_name() -> None:
-    rows = [
-        {"test": "rewrite", "tokens_right": 1, "n_tokens": 2, "generated": 0},
-        {"test": "paraphrase", "tokens_right": 2, "n_tokens": 2, "generated": 1},
-        # the neighbour is answered wrongly, as before the edit
-        {"test": "neighborhood", "tokens_right": 0, "tokens_kept": 2, "n_tokens": 2, "generated": 0},
-        {"test": "portability", "tokens_right": 1, "n_tokens": 4},
-    ]
-    result = as_json(edit_success)(SuccessColumns(**columns(rows)))
-    assert [value(result, "zsre", n) for n in ("efficacy", "paraphrase", "specificity", "score")] == [0.5, 1, 0, 0]
-    assert [value(result, "easyedit", n) for n in ("rewrite", "locality", "portability")] == [0.5, 1, 0.25]
-    assert value(result, "generation", "rewrite") == 0
-    assert result["n_empty"] == 0
-
-
-def test_harmonic_mean() -> None:
-    assert harmonic_mean([1, 0.5, 1]) == pytest.approx(0.75)
-    assert harmonic_mean([1, 0, 1]) == 0
-    assert math.isnan(harmonic_mean([1, math.nan]))
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"tokens_right": 3, "n_tokens": 2},
-            "tokens_right 3.0, n_tokens 2.0, case_id 1",
-        ),
-        ({"post_new": 0.9}, "post_new: 1 of 1 values are above 0"),
-    ],
-)
-def test_bad_rows(row: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecordError, match=message):
-        as_json(edit_success)(SuccessColumns(**columns([row])))
 
 
 def test_unknown_test_and_empty_rows() -> None:

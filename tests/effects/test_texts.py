@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from seesaw_cf.effects.texts import generation_quality, ngram_entropy, reference_score, repetition, words
+from seesaw_cf.effects.texts import generation_quality, ngram_entropy, repetition, words
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.plain import as_json
 
@@ -25,14 +25,6 @@ def test_repetition_by_hand() -> None:
     assert math.isnan(repetition("a b c"))
 
 
-def test_reference_score() -> None:
-    pytest.importorskip("sklearn", reason="sklearn is not installed")
-    same, other, none = reference_score(["a cat", "dog", "x"], [["a cat"], ["bird fish"], []])
-    assert same == pytest.approx(1)
-    assert other == 0
-    assert math.isnan(none)
-
-
 def test_quality_per_case_with_perplexity() -> None:
     pytest.importorskip("sklearn", reason="sklearn is not installed")
 
@@ -47,16 +39,6 @@ def test_quality_per_case_with_perplexity() -> None:
     assert result["ngram_entropy"]["value"] == pytest.approx(expected)
     assert result["ngram_entropy_as_coded"]["value"] == pytest.approx(expected / 2)
     assert result["length"]["value"] == pytest.approx((4 + 0) / 2 / 2 + 4 / 2)
-
-
-def test_cases_without_texts_are_refused() -> None:
-    with pytest.raises(RecordError, match=r"case_id 7. Expected a text"):
-        as_json(generation_quality)([7], [[]], [[]])
-
-
-def test_a_case_in_several_rows_is_refused() -> None:
-    with pytest.raises(RecordError, match=r"case_id 7. Expected all texts"):
-        generation_quality([7, 7, 8, 7], [["a b"]] * 4, [[]] * 4)
 
 
 @pytest.mark.parametrize(

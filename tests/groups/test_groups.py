@@ -121,8 +121,3 @@ def test_unknown_names_suggest_near_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown table 'countrys'\. Did you mean 'countries'"):
         groups.table("countrys")
     assert groups.members("gender") == ("men", "women")
-
-
-def test_tables_cannot_be_changed_by_a_caller() -> None:
-    with pytest.raises(TypeError):
-        groups.table("genders")["Q6581097"]["label"] = "x"  # type: ignore[index]
