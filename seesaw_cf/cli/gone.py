@@ -46,6 +46,7 @@ OPTIONS: Mapping[str, str] = {
     "--judge-url|--judge-key-env|--judge-shots|--judge-examples|--judge-wording": "texts rate has it without judge-",
     "--top-k|--top-p|--repetition-penalty": "it is that of --generation",
     "--epochs": "--recipe says how long is trained",
+    "--mapping": "add its columns to the log, or compare CSV files of the scores",
     "--sheet": "people export writes sheet.csv into --out",
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
     "--ray-address": "put the address into RAY_ADDRESS",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from seesaw_cf.base.fields import AboveZero, Draws, Inside, OneOf, Seed, field_types
@@ -41,7 +40,6 @@ class CompareSettings:
     Attributes:
         groups: Field of items with the names of groups, such as gender.
         clusters: Field that names what items share, such as passage.
-        mapping: CSV or Parquet with a column item, and more fields.
         metrics: Metric to test (default: a task's first share).
         margin: Smaller changes of scores do not matter.
         margin_log_odds: The same of log-probabilities (nats) and other values.
@@ -54,7 +52,6 @@ class CompareSettings:
 
     groups: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
-    mapping: Path | None = None
     metrics: tuple[str, ...] = ()
     margin: AboveZero = 0.02
     margin_log_odds: AboveZero = 0.1

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from seesaw_cf.base.checks import brief, check_path
 from seesaw_cf.base.errors import RecordError
@@ -17,14 +17,15 @@ from seesaw_cf.base.fields import checked
 from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.means import ALL
-from seesaw_cf.logs import LOGLIK, CompareSettings, sentences
-from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences
+from seesaw_cf.logs import CompareSettings, sentences
+from seesaw_cf.logs.differences import FAMILIES, GROUPS, LOGS, SCORES, SUMS, differences
 from seesaw_cf.logs.formats import read_log
 from seesaw_cf.logs.log import EvalLog, Reader
-from seesaw_cf.logs.pairing import SIDES, pair_logs, wanted_fields, with_fields
+from seesaw_cf.logs.pairing import SIDES, PairedItems, check_fields, pair_logs, wanted_fields
 from seesaw_cf.report import figures
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page
+from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.plain import json_text
 
 Place = str | Path
@@ -36,7 +37,7 @@ ABOUT: Mapping[str, str] = {
 }
 """Table -> what it holds."""
 _READING = (
-    "Numbers in brackets hold the true change in 95 % of such comparisons. A point is a hundredth. In the pictures "
+    "Numbers in brackets hold the true change in 95 % of such comparisons. A point is a hundredth. In the picture "
     "right of 0 is worse, and the band is too small to matter."
 )
 _METHOD = (
@@ -44,6 +45,7 @@ _METHOD = (
     "of items could be exchanged: p and interval come from such flips, alike in all tasks and metrics. A mean over the "
     "scored items is not given where the shares without a score differ by a tenth."
 )
+_ALARM, _ALARM_P = 0.1, 0.01  # from this change of the share of invalid answers their form is named before any score
 _HEADS = ("score", "before", "after", "change", "corrected p", "items", "verdict")
 
 
@@ -83,7 +85,7 @@ class LogComparison:
     @property
     def notes(self) -> list[str]:
         """Sentences about the logs."""
-        return list(dict.fromkeys(note for model in self.models for note in model.log_notes))
+        return list(dict.fromkeys(note for model in self.models for note in (*model.log_notes, *model.left_out)))
 
     @cached_property
     def screen(self) -> Screen:
@@ -127,22 +129,20 @@ class LogComparison:
         return render_page(self.screen, list(self._parts()), tables=listed, foot=[_METHOD, families], reading=_READING)
 
     def _parts(self) -> Iterator[Part]:
-        changes = self.frame[(self.frame["what"] == "change") & self.frame["value"].notna()]
-        tests, groups = changes[changes["decides"].astype(bool)], changes[changes["axis"] != ALL]
+        changes = self.frame[self.frame["family"].isin((SCORES, LOGS)) & self.frame["value"].notna()]
         contrasts = self.frame[self.frame["family"] == GROUPS].sort_values("p_adjusted", kind="stable")
-        titles = ("What changed", "Were some groups hit harder?", "Groups beside the others")
-        for title, own in zip(titles, (tests, groups, contrasts)):
-            drawn = own[own["what"] == "change"].groupby(own["axis"].replace(ALL, ""), sort=False)
-            pictures = {str(axis): list(_pictures(rows)) for axis, rows in drawn}
+        if len(changes):
+            forest = figures.draw_panels(_panels(changes))
+            picture = Markup(figures.svg(forest, f"Changes: {', '.join(_names(changes))}"))
+            yield Part("What changed", pictures={"": [("", picture)]}, table=_table(changes))
+        if len(contrasts):
             text = "The change of each group minus that of the others; the groups' intervals alone are no such test."
-            if len(own):
-                yield Part(title, [] if pictures else [text], pictures=pictures, table=_table(own))
+            yield Part("Groups beside the others", [text], table=_table(contrasts))
 
     def record(self) -> Mapping[str, object]:
         """Return the comparison as JSON: the screen, the tests, what was declared and where the logs were."""
-        settings = asdict(self.settings) | {"mapping": str(self.settings.mapping or "")}
         tests = rows_of(self.frame[self.frame["family"].isin(FAMILIES)].dropna(axis=1, how="all"))
-        return {"screen": self.screen.record(), "tests": tests, "settings": settings, "logs": self.sources}
+        return {"screen": self.screen.record(), "tests": tests, "settings": asdict(self.settings), "logs": self.sources}
 
     def write(self, folder: Path) -> None:
         """Write `report.html`, `report.json` and the folder `tables`; raise StorageError where that fails."""
@@ -156,10 +156,6 @@ class LogComparison:
         """Return the first screen as text."""
         return self.screen.terminal("" if folder is None else f"See {folder / 'report.html'}")
 
-    def _repr_html_(self) -> str:
-        page = escape(self.page())
-        return f'<iframe srcdoc="{page}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
-
 
 def _names(rows: pd.DataFrame) -> list[str]:
     """Return what each row is about; the changed model is named where there are several."""
@@ -169,20 +165,19 @@ def _names(rows: pd.DataFrame) -> list[str]:
     return list(rows["editor"] + ": " + found if several else found)
 
 
-def _pictures(rows: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
-    """Yield a forest of changes for each unit, losses to the right."""
-    colours = dict(zip(dict.fromkeys(rows["editor"]), figures.COLOURS * len(rows)))
-    for scale, own in rows[rows["asked"] != LOGLIK].groupby("scale", sort=False):
+def _panels(rows: pd.DataFrame) -> list[figures.Panel]:
+    """Return a forest of changes for each unit, losses to the right."""
+    colours, panels = dict(zip(dict.fromkeys(rows["editor"]), figures.COLOURS * len(rows))), []
+    for scale, own in rows.groupby("scale", sort=False):
         factor = (100 if scale == "share" else 1) * (1 if scale == SUMS else -1)
         unit = {"share": "points", "score": ""}.get(str(scale), str(scale))
-        ends = (factor * own[["value", "low", "high"]].astype(float)).to_numpy().tolist()
-        marks = [
-            (at, value, min(low, high), max(low, high), colours[name])
-            for at, ((value, low, high), name) in enumerate(zip(ends, own["editor"]))
-        ]
+        marks = []
+        for at, entry in enumerate(rows_of(own)):
+            low, high = sorted((factor * entry["low"], factor * entry["high"]))
+            marks.append((at, factor * entry["value"], low, high, colours[entry["editor"]]))
         margin = abs(factor) * float(own["margin"].iloc[0])
-        figure = figures.draw_panels([figures.Panel("", _names(own), marks, margin, f"worse, {unit} \u2192")])
-        yield "", Markup(figures.svg(figure, f"Changes, {unit}: {', '.join(_names(own))}"))
+        panels.append(figures.Panel("", _names(own), marks, margin, f"worse, {unit} \u2192"))
+    return panels
 
 
 def _table(rows: pd.DataFrame) -> PageTable:
@@ -194,6 +189,32 @@ def _cells(row: Row) -> list[str]:
     p = f"{row['p_adjusted']:.3g}" if row["p_adjusted"] == row["p_adjusted"] else "\u2013"
     levels = [sentences.level_text(row, side) for side in SIDES]
     return [*levels, sentences.change_text(row), p, f"{row['n']:,}", sentences.badge(row)[0]]
+
+
+def answer_forms(pairs: PairedItems) -> pd.DataFrame:
+    """Return one row per task with answers.
+
+    Returns:
+        `task`, `n`; `invalid_before`, `invalid_after` (shares without an answer); `common_before`, `common_after` (the
+        most frequent answer) with their `share_before`, `share_after`; `other_answer` (share that is another one after
+        the change); `alarm` (whether the form changed).
+    """
+    rows = []
+    for task, own in pairs.frame.groupby("task", observed=True, sort=False):
+        answers = own[[f"answer_{side}" for side in SIDES]].astype("str").fillna("").set_axis(SIDES, axis=1)
+        invalid = own[[f"invalid_{side}" for side in SIDES]].astype(float).set_axis(SIDES, axis=1) > 0.5
+        if not (answers != "").any(axis=None):
+            continue
+        more, fewer = (int((invalid[side] & ~invalid[other]).sum()) for side, other in (SIDES[::-1], SIDES))
+        row: dict[str, object] = {"task": task, "n": len(own)}
+        row |= {"other_answer": float((answers["before"] != answers["after"]).mean())}
+        row |= {"alarm": abs(more - fewer) >= _ALARM * len(own) and mcnemar(more, fewer) < _ALARM_P}
+        for side in SIDES:
+            shares = answers[side].value_counts(normalize=True)
+            row |= {f"invalid_{side}": float(invalid[side].mean()), f"common_{side}": shares.index[0]}
+            row |= {f"share_{side}": float(shares.iloc[0])}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=None if rows else ["task"])
 
 
 def _distinct_names(logs: Sequence[EvalLog], paths: Sequence[Path]) -> list[str]:
@@ -240,11 +261,14 @@ def compare(
     names[1:] = list(named) or names[1:]
     if twice := next((name for name in names[1:] if names[1:].count(name) > 1), None):
         raise RecordError(f"compare: the changed log {twice} is given twice, expected several. Name each once.")
-    logs = [with_fields(replace(log, name=name), settings) for log, name in zip(logs, names)]
+    logs = [replace(log, name=name) for log, name in zip(logs, names)]
+    for log in logs:
+        check_fields(log, settings)
     models, about = [], ""
     for log in logs[1:]:
         pairs = pair_logs(logs[0], log, settings)
-        frame, about, notes = differences(pairs, settings)
-        forms = sentences.answer_forms(pairs)
-        models.append(sentences.ModelChange(log.name, names[0], frame, forms, pairs.counts, (*pairs.notes, *notes)))
+        frame, about, left_out = differences(pairs, settings)
+        forms = answer_forms(pairs)
+        found = sentences.ModelChange(log.name, names[0], frame, forms, pairs.counts, pairs.notes, left_out)
+        models.append(found)
     return LogComparison(models, about, settings, tuple(map(str, paths)))

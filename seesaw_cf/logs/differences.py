@@ -15,12 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN, CompareSettings
-from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
+from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes, left_out
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.stats import (
     adjust,
@@ -45,7 +44,6 @@ FURTHER = (
 )
 """Columns: family of tests ("" = no test), clusters, means before and after, right answers lost and gained with
 McNemar's p, the largest change of an item, and items without a score."""
-CORPUS = "of the whole task, not tested"
 SUMS = "nats a word"
 """Scale of sums over documents, such as a perplexity: more is worse."""
 POOLED = "mean of "
@@ -127,7 +125,7 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
     codes, about = cluster_codes(pairs.frame, settings.clusters)
     values = {metric: metric_values(pairs.frame, metric) for metric in pairs.metrics}
     asked = list(questions(pairs, values, settings))
-    rows, notes = _corpora(pairs)
+    rows, notes = list[Row](), list(left_out(pairs))
     for family in ("", *FAMILIES):
         own = [question for question in asked if question.family == family]
         rows = [*_rows(own, values, codes, settings), *rows]
@@ -292,44 +290,3 @@ def _verdict(entry: Row, same: float | None, settings: CompareSettings) -> tuple
         return found.label, entry["note"] or found.rule
     verb = "fell" if found.direction == "below 0" else "rose"
     return verb if found.label in AFFECTED else f"slightly_{verb}", entry["note"] or found.rule
-
-
-# Metrics of a whole task.
-
-
-def _corpora(pairs: PairedItems) -> tuple[list[Row], list[str]]:
-    """Return metrics of a whole task before and after, recomputed and without a test, and what cannot be compared."""
-    rows, notes = list[Row](), []
-    for task, own in pairs.frame.groupby("task", observed=True, sort=False):
-        sides = [pd.DataFrame(own[f"others_{side}"].tolist(), dtype=object) for side in SIDES]
-        for metric in dict.fromkeys(map(str, [*sides[0], *sides[1]])):
-            logged = pd.concat([side.get(metric, pd.Series(dtype=object)) for side in sides], axis=1)
-            both = logged.dropna()
-            before, after = (_of_task(metric, both.iloc[:, at].tolist()) for at in (0, 1))
-            if before is None or after is None:
-                columns = [f"metric:{metric}_{side}" for side in SIDES]
-                scored = metric in pairs.metrics and bool(own[columns].notna().to_numpy().any())
-                left = "some items" if scored else "an item"
-                example = shown(
-                    next(value for side in sides for value in side.get(metric, ()) if value is not None), 40
-                )
-                counted = "it counts as no score there" if scored else "it is left out"
-                notes.append(f"{metric} of {task} is no number of {left} (such as {example}), so {counted}.")
-                continue
-            names: Row = {"relation": str(task), "asked": metric, "scale": "score", "family": ""}
-            names |= dict.fromkeys(("unscored_before", "unscored_after"), len(own) - len(both))
-            names |= {"before": before, "after": after, "moved_most": abs(after - before), "clusters": len(both)}
-            rows.append(row("change", "log", Estimate(after - before, n=len(both), note=CORPUS), **names))
-    return rows, notes
-
-
-def _of_task(name: str, classes: list[object]) -> float | None:
-    """Return mcc or f1 of a task of two classes, from pairs of the right and the given one; None: it is another."""
-    pairs = pd.DataFrame([pair if isinstance(pair, list) else [pair] for pair in classes])
-    if name not in ("mcc", "f1") or pairs.shape[1] != 2 or not pairs.isin((0, 1)).all(axis=None):
-        return None
-    right, given = pairs.to_numpy(np.float64).T
-    if name == "mcc":  # the correlation of the two
-        right, given = right - right.mean(), given - given.mean()
-    size = np.sqrt((right @ right) * (given @ given)) if name == "mcc" else (right.sum() + given.sum()) / 2
-    return float(right @ given / size) if size else 0.0

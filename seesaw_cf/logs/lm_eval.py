@@ -63,10 +63,7 @@ def read_lm_eval(files: Sequence[Path], reader: Reader) -> ReadFiles:
     newest = {task: max(own, key=lambda run: run[:2]) for task, own in runs.items()}
     for task, (_, file, _) in newest.items():
         for _, older, _ in (run for run in runs[task] if run[1] != file):
-            sizes = [f"{sum(1 for _ in json_lines(each, reader)):,} lines" for each in (file, older)]
-            reader.notes.append(
-                f"There are several runs of {task}: the newest counts ({sizes[0]}), not {older.name} ({sizes[1]})."
-            )
+            reader.notes.append(f"There are several runs of {task}: the newest counts, not {older.name}.")
     settings = {task: _settings(task, results) for task, (_, _, results) in newest.items()}
     rows = (
         row for task, (_, file, results) in newest.items() for row in _rows(task, file, results, settings[task], reader)

@@ -209,13 +209,8 @@ def answer_text(value: object) -> str:
 # Tables.
 
 
-def read_table_file(file: Path) -> tuple[pd.DataFrame, str]:
-    """Return a CSV or Parquet file as a frame, and its column that names items; the columns of a CSV file are text.
-
-    Raises:
-        RecordError: It is no table, or no column names items.
-        StorageError: It cannot be read.
-    """
+def _read_table(file: Path) -> tuple[pd.DataFrame, str]:
+    """Return a CSV or Parquet file as a frame, and its column that names items; the columns of a CSV file are text."""
     try:
         if file.suffix == ".parquet":
             table: pd.DataFrame = pq.ParquetFile(file).read().to_pandas()
@@ -241,7 +236,7 @@ def table_rows(file: Path, reader: Reader) -> Iterator[ItemRow]:
         RecordError: No column names items, or none holds a metric.
         StorageError: The file cannot be read.
     """
-    frame, key = read_table_file(file)
+    frame, key = _read_table(file)
     names = [str(name) for name in frame if name not in _OTHERS and name not in reader.fields]
     metrics = {f"metric:{name}": values for name in names if (values := _metric_of(frame[name])) is not None}
     if not metrics:

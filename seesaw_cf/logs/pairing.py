@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs import ALLOWED, LOGLIK, MARGIN, CompareSettings
-from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog, read_table_file
+from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog
 from seesaw_cf.run.manifest import differences
 from seesaw_cf.stats.crossing import Codes
 
@@ -219,7 +219,19 @@ def _joined(
     return pd.concat([shared, left[names].add_suffix("_before"), right[names].add_suffix("_after")], axis=1)
 
 
-# Groups and clusters of items: fields that benchmarks are known by, named columns, or a file.
+def left_out(pairs: PairedItems) -> Iterator[str]:
+    """Yield which metrics are no number of an item, such as those of a whole task."""
+    for task, own in pairs.frame.groupby("task", observed=True, sort=False):
+        logged = pd.DataFrame([others for side in SIDES for others in own[f"others_{side}"]], dtype=object)
+        for metric in map(str, logged):
+            columns = [f"metric:{metric}_{side}" for side in SIDES]
+            is_scored = metric in pairs.metrics and bool(own[columns].notna().to_numpy().any())
+            example = shown(next(iter(logged[metric].dropna()), ""), 40)
+            what = f"{metric} of {task} is no number of {'some items' if is_scored else 'an item'} (such as {example})"
+            yield f"{what}, so {'it counts as no score there' if is_scored else 'it is not compared'}."
+
+
+# Groups and clusters of items: fields that benchmarks are known by, or named ones.
 
 
 def wanted_fields(settings: CompareSettings) -> tuple[str, ...]:
@@ -228,41 +240,15 @@ def wanted_fields(settings: CompareSettings) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*settings.groups, *KNOWN_GROUPS, *(settings.clusters or known)]))
 
 
-def with_fields(log: EvalLog, settings: CompareSettings) -> EvalLog:
-    """Return a log with the columns of the mapping as fields, joined by item, and by task where it has one.
-
-    Raises:
-        RecordError: The mapping names an item twice or none of the log's items, or no item has a field that is named.
-    """
-    if settings.mapping:
-        log = replace(log, items=_mapped(log, settings.mapping))
+def check_fields(log: EvalLog, settings: CompareSettings) -> None:
+    """Raise RecordError where no item has a field that is named as groups or clusters."""
     for option, names in (("group", settings.groups), ("cluster", settings.clusters)):
         if missing := [name for name in names if name not in log.names("field")]:
             fields = ", ".join(sorted({*log.known, *log.names("field")})[:40]) or "none"
             raise RecordError(
                 f"compare: no item of {log.name} has the {option} field {missing[0]!r}; fields are {fields}. Name one "
-                "of them, or give it with --mapping FILE."
+                "of them, or add it to the log or to a CSV file of its scores."
             )
-    return log
-
-
-def _mapped(log: EvalLog, file: Path) -> pd.DataFrame:
-    table, key = read_table_file(file)
-    keys = ["task", "item"] if "task" in table else ["item"]
-    table = table.rename(columns={key: "item"}).astype("str")
-    table.columns = [name if name in keys else f"field:{name}" for name in map(str, table)]
-    if table.duplicated(keys).any():
-        row = table.loc[table.duplicated(keys), keys].iloc[0].tolist()
-        raise RecordError(f"{file}: two rows of {' '.join(map(str, row))}, expected one row per item. Remove one.")
-    columns = [name for name in table if name not in keys]
-    items = log.items.drop(columns=columns, errors="ignore").astype({"task": "str"})
-    joined = items.merge(table, on=keys, how="left")
-    if joined[columns].isna().all(axis=None):
-        raise RecordError(
-            f"{file}: none of its items is in the log of {log.name}, which has such as {log.items['item'].iloc[0]!r}. "
-            "Name items as the log does."
-        )
-    return joined.astype(dict.fromkeys(["task", *columns], "category"))
 
 
 def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[str, Codes], str]:

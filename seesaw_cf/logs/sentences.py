@@ -13,12 +13,11 @@ import pandas as pd
 from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN
-from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, POOLED, SCORES, SUMS
-from seesaw_cf.logs.pairing import SIDES, PairedItems
+from seesaw_cf.logs.differences import GROUPS, LOGS, POOLED, SCORES, SUMS
+from seesaw_cf.logs.pairing import SIDES
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import minus
-from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.simple import BOUNDS
 
 BADGES: Mapping[str, tuple[str, str]] = {
@@ -50,36 +49,9 @@ _UNDECIDED = {
     "same": "No score changed by as much as was declared to matter.",
 }
 _DECIDED = ("fell", "rose", "hit_harder", "hit_less")
-_ALARM, _ALARM_P = 0.1, 0.01  # from this change of the share of invalid answers their form is named before any score
 _SAME, _FEWEST = 0.95, 20  # one answer to so many items, at least 20, is no answer to any of them
 _NEARLY_ALL = 0.9  # of the texts
 _LISTED = 6  # rows of a section
-
-
-def answer_forms(pairs: PairedItems) -> pd.DataFrame:
-    """Return one row per task with answers.
-
-    Returns:
-        `task`, `n`; `invalid_before`, `invalid_after` (shares without an answer); `common_before`, `common_after` (the
-        most frequent answer) with their `share_before`, `share_after`; `other_answer` (share that is another one after
-        the change); `alarm` (whether the form changed).
-    """
-    rows = []
-    for task, own in pairs.frame.groupby("task", observed=True, sort=False):
-        answers = own[[f"answer_{side}" for side in SIDES]].astype("str").fillna("").set_axis(SIDES, axis=1)
-        invalid = own[[f"invalid_{side}" for side in SIDES]].astype(float).set_axis(SIDES, axis=1) > 0.5
-        if not (answers != "").any(axis=None):
-            continue
-        more, fewer = (int((invalid[side] & ~invalid[other]).sum()) for side, other in (SIDES[::-1], SIDES))
-        row: dict[str, object] = {"task": task, "n": len(own)}
-        row |= {"other_answer": float((answers["before"] != answers["after"]).mean())}
-        row |= {"alarm": abs(more - fewer) >= _ALARM * len(own) and mcnemar(more, fewer) < _ALARM_P}
-        for side in SIDES:
-            shares = answers[side].value_counts(normalize=True)
-            row |= {f"invalid_{side}": float(invalid[side].mean()), f"common_{side}": shares.index[0]}
-            row |= {f"share_{side}": float(shares.iloc[0])}
-        rows.append(row)
-    return pd.DataFrame(rows, columns=None if rows else ["task"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +61,10 @@ class ModelChange:
     Attributes:
         name, base: Of the changed model, and of the model before.
         frame: Of `seesaw_cf.logs.differences.differences`.
-        answers: Of `answer_forms`.
+        answers: Of `seesaw_cf.logs.comparison.answer_forms`.
         counts: `PairedItems.counts`.
         log_notes: Sentences about both logs.
+        left_out: Sentences about metrics that are not compared.
     """
 
     name: str
@@ -99,7 +72,8 @@ class ModelChange:
     frame: pd.DataFrame
     answers: pd.DataFrame
     counts: pd.DataFrame
-    log_notes: tuple[str, ...] = ()
+    log_notes: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -155,7 +129,7 @@ def level_text(row: Row, when: str) -> str:
     if row["scale"] == SUMS:
         bits = str(row["asked"]).startswith("bits")
         return f"{value / math.log(2) if bits else math.exp(min(value, 700)):.4g}"
-    return minus(percent(value) if row["scale"] == "share" else f"{value:.{3 if row['note'] == CORPUS else 2}f}")
+    return minus(percent(value) if row["scale"] == "share" else f"{value:.2f}")
 
 
 def change_text(row: Row, ends: bool = True) -> str:
@@ -231,8 +205,6 @@ def finding(model: ModelChange) -> Iterator[str]:
     elif not forms:
         verdicts = {row["verdict"].replace("equal", "same") for row in tested}
         yield _UNDECIDED[verdicts.pop() if len(verdicts) == 1 else "undecided"].format(note=tested[0]["note"])
-    for row in [row for row in model.tasks if row["note"] == CORPUS and row["moved_most"]][:2]:
-        yield f"{_what_changed(row)}, which is not tested."
     if groups := model.decided(GROUPS):
         yield f"Groups differ: in {listed(map(_who_lost, groups), joined='; in ')}."
 
@@ -243,7 +215,8 @@ def _no_score_changed(model: ModelChange) -> str:
         return f"No score changed, yet {listed(shares, joined=' and ')} are other ones."
     moved = [row["moved_most"] for row in model.rows if row["asked"] in (MARGIN, LOGLIK)]
     most = f", and log-probabilities moved by up to {max(moved):.1g} nats" if moved else ""
-    start = ("No item that both logs score changed", "these") if missing(model) else ("Nothing changed", "all items")
+    are_all = not missing(model) and not model.left_out
+    start = ("Nothing changed", "all items") if are_all else ("No item that both logs score changed", "these")
     return f"{start[0]}: {model.name} answers {start[1]} as {model.base} does{most}."
 
 
@@ -268,7 +241,6 @@ def sections(model: ModelChange) -> dict[str, list[ScreenRow]]:
     found = {
         "Scores": _changes(model.family(SCORES)),
         "Log-probabilities of the right answer, and minus the best other one": _changes(model.family(LOGS)),
-        "Of whole tasks, not tested": _changes([row for row in model.tasks if row["note"] == CORPUS]),
         "Form of answers": [] if model.same_scores else list(_form_rows(model)),
         "Groups": [] if model.same_scores else list(_group_rows(model)),
     }
@@ -302,17 +274,9 @@ def _form_rows(model: ModelChange) -> Iterator[ScreenRow]:
 
 def _group_rows(model: ModelChange) -> Iterator[ScreenRow]:
     if rows := model.family(GROUPS):
-        # Of two groups one lost more where the other lost less.
-        verdicts = Counter(
-            "hit_harder" if row["verdict"] == "hit_less" and row["reference"] else row["verdict"] for row in rows
-        )
-        few, harder = verdicts["too_few"], verdicts["hit_harder"] + verdicts["slightly_harder"]
-        words = f"{len(rows) - few} compared with the others, {harder} lost more"
-        words += f", {verdicts['hit_less']} lost less" * bool(verdicts["hit_less"]) + f"; {few} have too few" * bool(
-            few
-        )
-        differ = bool(model.decided(GROUPS))
+        differ, few = len(model.decided(GROUPS)), sum(row["verdict"] == "too_few" for row in rows)
         label = "GROUPS DIFFER" if differ else "too few to tell" if few == len(rows) else "none shown"
+        words = f"{len(rows) - few} compared with the others, {differ} differ" + f"; {few} have too few" * bool(few)
         yield ScreenRow(words, badge=label, severity="bad" if differ else "open")
 
 

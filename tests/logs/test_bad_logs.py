@@ -184,7 +184,7 @@ def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> No
     same = write_log(tmp_path / "c", items(), Made(model="other"))
     with pytest.raises(
         SeesawError,
-        match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage.*--mapping FILE",
+        match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage",
     ):
         compare(base, same, replace(QUICK, clusters=("story",)))
     with pytest.raises(SeesawError, match="unknown allow 'shot'"):

@@ -53,13 +53,6 @@ def test_every_format_gives_the_same_numbers(form: str, tmp_path: Path) -> None:
     assert row["p_mcnemar"] == pytest.approx(stats.binomtest(lost, lost + gained, 0.5).pvalue)
 
 
-def test_a_mapping_gives_clusters_that_the_log_lacks(tmp_path: Path) -> None:
-    file = tmp_path / "map.csv"
-    pd.DataFrame([{"item": item.number, "text": item.passage} for item in items()]).to_csv(file, index=False)
-    settings = replace(QUICK, clusters=("text",), mapping=file)
-    assert _row(_compared(tmp_path, settings=settings), asked="acc")["clusters"] == 30
-
-
 def test_margins_are_of_the_right_answer_against_the_best_other_one(tmp_path: Path) -> None:
     row = _row(_compared(tmp_path), asked="margin")
     assert row["value"] == pytest.approx(
