@@ -16,13 +16,12 @@ import random
 import re
 import time
 import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import address
-from seesaw_cf.base.errors import hide_secrets
+from seesaw_cf.base.errors import hide_secrets, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
 from seesaw_cf.builder_scripts import Asking
 from seesaw_cf.builder_scripts.sources import Source
@@ -85,7 +84,7 @@ class EndpointSource(Source):
         asking = asking or Asking()
         self.identity, self._timeout, self._sleep = url, asking.timeout, sleep
         contact = f"; {asking.contact}" if asking.contact else ""
-        self._agent = f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact})"
+        self._agent = f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
         self._answered, self._knock_seconds = False, min(KNOCK, asking.timeout)
         self._jitter = random.Random(0)
 
@@ -142,30 +141,33 @@ class EndpointSource(Source):
             _Failure: A later try may be answered.
             SourceError: None will be.
         """
-        data = urllib.parse.urlencode({"query": text}).encode()
-        headers = {"Accept": "application/sparql-results+json", "User-Agent": self._agent}
-        request = urllib.request.Request(self.identity, data, headers)
+        with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
+            import SPARQLWrapper as wrapper
+        request = wrapper.SPARQLWrapper(self.identity, returnFormat=wrapper.JSON, agent=self._agent)
+        request.setQuery(text)
+        request.setMethod(wrapper.POST)
+        request.setTimeout(max(1, round(seconds)))
         deadline = time.monotonic() + seconds
         try:
-            with (
-                say_when_waiting(self._waiting_message),
-                urllib.request.urlopen(request, timeout=max(1, round(seconds))) as response,
-            ):
+            with say_when_waiting(self._waiting_message), request.query().response as response:
                 reply = _read(response, deadline)
                 _check_whole(response, reply)
+        except wrapper.SPARQLExceptions.SPARQLWrapperException as error:  # for the codes that it knows
+            raise self._http_failure(error.__context__, str(error)) from error
         except urllib.error.HTTPError as error:
-            raise self._http_failure(error) from error
+            explanation = str(error)
+            with error, contextlib.suppress(OSError, http.client.HTTPException):  # it may break off while it explains
+                explanation = error.read(10_000).decode(errors="replace")
+            raise self._http_failure(error, explanation) from error
         except (OSError, http.client.HTTPException) as error:
             silent = any(isinstance(cause, TimeoutError) for cause in (error, getattr(error, "reason", None)))
             kind = "silent" if silent else "cut" if isinstance(error, http.client.IncompleteRead) else "busy"
             raise _Failure(f"{type(error).__name__}: {error}", kind) from error
         return reply
 
-    def _http_failure(self, error: urllib.error.HTTPError) -> Exception:
+    def _http_failure(self, error: Any, explanation: str) -> Exception:
         """Return the failure that a status code means: one that a later try may better, or an error."""
-        explanation, status = str(error), f"HTTP {error.code} {error.reason}"
-        with error, contextlib.suppress(OSError, http.client.HTTPException):  # it may break off while it explains
-            explanation = error.read(10_000).decode(errors="replace")
+        status = f"HTTP {error.code} {error.reason}"
         if error.code not in _RETRIED:
             remedy = _REMEDIES.get(error.code, "check the address; it may not be a SPARQL endpoint.")
             return SourceError(f"{self.identity}: {status}; {remedy} The server said: {explanation[:300]!r}")

@@ -114,7 +114,7 @@ def test_settings_that_cannot_work() -> None:
 def test_the_user_agent_is_honest(server: str) -> None:
     with FaultProxy(server) as proxy:
         EndpointSource(proxy.url, Asking(contact="mail@example.org")).ask(PEOPLE)
-        assert re.fullmatch(r"seesaw_cf/\S+ \(https://\S+; mail@example\.org\)", proxy.agents[0])
+        assert re.fullmatch(r"seesaw_cf/\S+ \(https://\S+; mail@example\.org\) SPARQLWrapper", proxy.agents[0])
 
 
 def test_a_reply_is_asked_for_once_and_replayed_offline(server: str, tmp_path: Path) -> None:
