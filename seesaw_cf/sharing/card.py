@@ -7,11 +7,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
+from huggingface_hub import EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.text import PAPERS, bibtex
-from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.delta_files import DeltaFacts
 from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.models.weights import BaseFacts
@@ -49,6 +48,15 @@ edited = AutoModelForCausalLM.from_pretrained("{repo}")
 tokenizer = AutoTokenizer.from_pretrained("{repo}")""",
 }
 
+_BASE = """from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")
+"""
+_EMBEDDED_BASE = """from seesaw_cf.models.load import load_model
+
+model, tokenizer = load_model("{base}")
+"""
+
 
 def escaped(text: object) -> str:
     """Make any text harmless in Markdown and HTML: all but letters, digits, space, comma and hyphen become entities.
@@ -80,7 +88,6 @@ def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence |
         library_name=_LIBRARY[as_],
         model_name=repo.split("/")[-1],
         tags=["model-editing", "counterfactual", "seesaw-cf", escaped(editor)],
-        eval_results=_metadata(evidence, repo) or None,
     )
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
@@ -95,28 +102,8 @@ def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence |
     return "\n".join(parts)
 
 
-def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
-    """Return the results as `model-index`; numbers that are not finite have no place in it."""
-    return [
-        EvalResult(
-            task_type="text-generation",
-            dataset_type=evidence.data or "unknown",
-            dataset_name=f"SEESAW-CF {evidence.data}".strip(),
-            dataset_config=evidence.config or None,
-            dataset_revision=evidence.revision or None,
-            metric_type=row["task"],
-            metric_name=TASKS[row["task"]].meaning,
-            metric_value=round(row["value"], 6),
-            metric_args=_facts(row),
-            **_source(evidence, repo),
-        )
-        for row in _task_rows(evidence)
-        if evidence
-    ]
-
-
 def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]:
-    """Return the same results for `.eval_results/`, the Hub's newer form; it takes Hub data sets only, so else none.
+    """Return results of the edit as the Hub reads them from `.eval_results/`; it takes its own data sets only.
 
     Args:
         evidence: What was measured about the edit in the repository.
@@ -128,46 +115,28 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
     """
     if evidence is None or "/" not in evidence.data:
         return []
-    return eval_result_entries_to_yaml(
-        [
-            EvalResultEntry(
+    place = f"{constants.ENDPOINT}/{repo}" + f"/blob/main/{SCORES_FILE}" * (evidence.scores is not None)
+    entries = []
+    for row in evidence.rows:
+        task = TASKS[row["task"]] if row["task"] and math.isfinite(row["value"]) else None
+        if task and task.config in evidence.config.split(","):
+            ends = _interval(row) or row["note"] or "none"
+            about = f"{task.meaning}; n {row['n']}; 95 % interval {ends}; config {task.config}"
+            entry = EvalResultEntry(
                 dataset_id=evidence.data,
                 task_id=row["task"],
                 value=round(row["value"], 6),
                 dataset_revision=evidence.revision or None,
-                notes=_notes(row, evidence),
-                **_source(evidence, repo),
+                notes=f"{about}; protocol {evidence.protocol}",
+                source_url=place,
+                source_name="Score rows of this edit (seesaw_cf)",
             )
-            for row in _task_rows(evidence)
-            if TASKS[row["task"]].config in evidence.config.split(",")
-        ]
-    )
+            entries.append(entry)
+    return eval_result_entries_to_yaml(entries)
 
 
-def _notes(row: Row, evidence: Evidence) -> str:
-    task, facts = TASKS[row["task"]], [f"{key} {value}" for key, value in _facts(row).items()]
-    return "; ".join([task.meaning, *facts, f"config {task.config}", f"protocol {evidence.protocol}"])
-
-
-def _task_rows(evidence: Evidence | None) -> list[Row]:
-    """Return the rows with a task id: one finite number about everybody for each."""
-    return [row for row in evidence.rows if row["task"] and math.isfinite(row["value"])] if evidence else []
-
-
-def _source(evidence: Evidence, repo: str) -> dict[str, Any]:
-    """Return where the rows behind the numbers are: in the repository itself."""
-    place = f"{constants.ENDPOINT}/{repo}"
-    return {
-        "source_url": f"{place}/blob/main/{SCORES_FILE}" if evidence.scores is not None else place,
-        "source_name": "Score rows of this edit (seesaw_cf)",
-    }
-
-
-def _facts(row: Row) -> JsonObject:
-    """Return n, and the interval or why there is none."""
-    if math.isfinite(row["low"]):
-        return {"n": row["n"], "low": round(row["low"], 6), "high": round(row["high"], 6), "level": 0.95}
-    return {"n": row["n"], "interval": row["note"] or "none"}
+def _interval(row: Row) -> str:
+    return f"{row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else ""
 
 
 def _label(value: object) -> str:
@@ -225,7 +194,7 @@ def _results(evidence: Evidence | None) -> str:
 
 
 def _row(row: Row) -> list[str]:
-    ends = f"{row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else escaped(row["note"] or "none")
+    ends = _interval(row) or escaped(row["note"] or "none")
     about = LEVELS[row["about"], row["true_answer"]][0] if row["about"] != "edited_fact" else "The edited fact"
     about += "" if row["axis"] == "all" else f": {escaped(row['axis'])} {escaped(row['group'])}"
     what = f"{row['what'].replace('_', ' ')}, {row['scale']}" + (f" (`{row['task']}`)" if row["task"] else "")
@@ -239,17 +208,10 @@ def _citation(editor: str) -> str:
 
 
 def _loading(repo: str, as_: str, base: str, facts: DeltaFacts) -> str:
-    """Return the program that loads the edit; imports first."""
-    lines = _LOADED[as_].format(repo=repo).splitlines()
-    if as_ != "checkpoint":
-        origin: BaseFacts = facts.get("base") or {}
-        dtype = origin.get("dtype") or "float32"
-        loaded = [
-            "from transformers import AutoModelForCausalLM",
-            f'model = AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")',
-        ]
-        if base in EMBEDDED:
-            loaded = ["from seesaw_cf.models.load import load_model", f'model, tokenizer = load_model("{base}")']
-        lines = [*loaded, *lines]
-    imports = [line for line in lines if line.startswith("from ")]
-    return "\n".join([*sorted(imports), "", *(line for line in lines if line and line not in imports)])
+    """Return the program that loads the edit."""
+    program = _LOADED[as_].format(repo=repo)
+    if as_ == "checkpoint":
+        return program
+    origin: BaseFacts = facts.get("base") or {}
+    load = _EMBEDDED_BASE if base in EMBEDDED else _BASE
+    return f"{load.format(base=base, dtype=origin.get('dtype') or 'float32')}\n{program}"

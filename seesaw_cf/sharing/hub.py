@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from typing import Any, TypedDict
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.base.errors import EditError, RecordError, StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.hub import NAME, check_repo, explained
 from seesaw_cf.base.text import read_json
@@ -77,9 +76,9 @@ def share(
         The address of the repository.
 
     Raises:
-        UnknownNameError: `as_`, or the editor or unit is unknown.
+        UnknownNameError: `as_` is unknown.
         EditError: The edit cannot take that form, is zero, or holds numbers that are not finite.
-        RecordError: The name of the repository or base is malformed, or a file is damaged.
+        RecordError: The name of the repository or base is malformed, a file is damaged, or no one delta is meant.
         StorageError: The Hub refused (rights, other content there) or did not answer.
     """
     one_of("form to share an edit in", as_, FORMS)
@@ -180,15 +179,11 @@ def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
     fits = [p for p in deltas if editor in (None, p.parent.name) and unit in (None, p.name)]
     if not deltas:
         raise StorageError(f"{run}: this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.")
-    if not fits:
-        raise unknown_name(
-            f"delta of the run {run}", f"{editor or '*'}/{unit or '*'}", [f"{p.parent.name}/{p.name}" for p in deltas]
-        )
-    if len(fits) > 1:
-        names = ", ".join(f"{p.parent.name}/{p.name}" for p in fits[:5]) + (", ..." if len(fits) > 5 else "")
+    if len(fits) != 1:
+        names = ", ".join(f"{place.parent.name}/{place.name}" for place in (fits or deltas)[:5])
         raise RecordError(
-            f"{run}: {len(fits)} deltas fit ({names}), named EDITOR/UNIT; one is shared at a time. "
-            "Say which with editor and unit (--editor, --unit)."
+            f"{run}: {len(fits)} deltas fit, expected one of {names}, named EDITOR/UNIT. Say which with "
+            "editor and unit (--editor, --unit)."
         )
     return fits[0]
 
@@ -275,8 +270,6 @@ def _same(file: Path, entry: Any) -> bool:
 
 # Publishing the page of a report as a static Space on the Hugging Face Hub.
 
-_TITLE = ("<title>", "</title>")
-
 
 def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = False, overwrite: bool = False) -> str:
     """Make a Space that shows a report, in one commit; the page is the file that was looked at here.
@@ -300,7 +293,7 @@ def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = Fals
         space = Path(temporary) / "space"
         space.mkdir()
         shutil.copyfile(pages / "report.html", space / "index.html")
-        write_text(space / "README.md", _card(_title(pages / "report.html")))
+        write_text(space / "README.md", _card(repo))
         return push_folder(space, repo, not public, overwrite, kind="space", message="Report, made with seesaw_cf")
 
 
@@ -314,17 +307,9 @@ def _report_folder(source: Path) -> Path:
     )
 
 
-def _title(page: Path) -> str:
-    """Return the page's own title."""
-    head = page.read_text(encoding="utf-8")[:20_000]
-    _, tag, rest = head.partition(_TITLE[0])
-    return html.unescape(rest.partition(_TITLE[1])[0]) if tag else "Report"
-
-
-def _card(title: str) -> str:
-    # JSON strings are YAML strings, except that YAML knows no pairs of surrogates.
+def _card(repo: str) -> str:
     return f"""---
-title: {json.dumps(" ".join(title.split())[:100], ensure_ascii=False)}
+title: {json.dumps(repo.split("/")[-1])}
 sdk: static
 app_file: index.html
 tags:

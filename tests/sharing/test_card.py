@@ -74,21 +74,11 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert 'load_delta(snapshot_download("org/name"), model)' in text
 
 
-def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
+def test_metadata_carries_the_base(tmp_path: Path) -> None:
     _card(tmp_path / "r")
     data = ModelCard.load(tmp_path / "r" / "README.md").data
     assert data.base_model == "org/base"
     assert "counterfactual" in data.tags
-    assert [(r.metric_type, r.metric_value) for r in data.eval_results] == [
-        ("efficacy", 0.75),
-        ("other_people_old", -0.25),  # neither groups nor numbers that are not finite
-    ]
-    first, second = data.eval_results
-    assert first.metric_args == {"n": 1, "interval": FEW}
-    assert second.metric_args == {"n": 40, "low": -0.5, "high": 0.125, "level": 0.95}
-    assert (first.dataset_type, first.dataset_config) == ("org/seesaw_cf", "cross_subject")
-    assert first.dataset_revision == EVIDENCE.revision
-    assert first.source_url == "https://huggingface.co/org/name"
 
 
 def test_hub_results_have_one_task_each_with_source_and_revision(tmp_path: Path) -> None:
@@ -188,9 +178,9 @@ def test_a_run_folder_with_several_deltas_asks_which(tmp_path: Path) -> None:
         prepare_repo(run, "org/name", tmp_path / "r")
     for unit in ("P27", "P19"):
         save_delta(_delta(), run / "deltas" / "memit" / unit, tiny("llama"))
-    with pytest.raises(RecordError, match=r"2 deltas fit \(memit/P19, memit/P27"):
+    with pytest.raises(RecordError, match="2 deltas fit, expected one of memit/P19, memit/P27"):
         prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(evidence=EVIDENCE))
-    with pytest.raises(UnknownNameError, match="memit/P27"):
+    with pytest.raises(RecordError, match=r"0 deltas fit.*memit/P27"):
         prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(unit="P28", evidence=EVIDENCE))
     prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(unit="P27", evidence=EVIDENCE))
     assert load_delta(tmp_path / "r", tiny("llama")).meta["base"]["model_id"] == "org/base"

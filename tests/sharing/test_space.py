@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.sharing import hub as space
 from seesaw_cf.sharing import share_page
 from tests.conftest import ROOT
 from tests.hub_server import Hub
@@ -34,14 +31,6 @@ def test_without_a_page_the_command_is_named(tmp_path: Path) -> None:
         share_page(tmp_path, "org/page")
     with pytest.raises(RecordError, match=r"repository 'page': expected ORG/NAME"):
         share_page(tmp_path, "page")
-
-
-def test_the_title_of_the_card_is_that_of_the_page(run: Path) -> None:
-    title = 'Edits & "others": <b> \U0001f600'
-    page = run / "report" / "report.html"
-    page.write_text(f"<title>{html.escape(title)}</title>", encoding="utf-8")
-    front = space._card(space._title(page)).split("---")[1]
-    assert yaml.safe_load(front)["title"] == title
 
 
 def test_options_of_the_two_kinds_do_not_mix(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +66,6 @@ def test_a_space_holds_the_page_and_no_token(run: Path, tmp_path: Path) -> None:
         (run / "report" / "report.html").write_text("another", encoding="utf-8")
         refused = share()
         assert refused.returncode == 1
-        assert "exists and holds other content (README.md, index.html)" in refused.stderr
+        assert "exists and holds other content (index.html)" in refused.stderr
         assert share("--overwrite").returncode == 0
         assert hub.files("org/page", "space")["index.html"] == b"another"
