@@ -12,16 +12,20 @@ import os
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
+from safetensors import safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import SeesawError, StorageError, UnknownNameError, UnsupportedModelError, unknown_name
 from seesaw_cf.base.fields import checked
+from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path
 from seesaw_cf.models.trial import check_model, silent_loaders, warn_without_bos
@@ -136,7 +140,7 @@ def read_model(
             f"{_place(name)} is an adapter of peft. Merge it first and give the checkpoint, or give its base, and it "
             "as a changed model (--changed NAME=WHERE)."
         )
-    notes = _check_whole(name, loaded[1])
+    notes = [*_check_whole(name, loaded[1]), *_tensors_twice(Path(source))]
     if quantised:
         notes.append("it is quantised, and asked one text at a time: its scores depend on what else is in a batch")
     if places is None:
@@ -239,6 +243,19 @@ def _check_whole(name: str, report: dict[str, Any]) -> list[str]:
             "with save_pretrained."
         )
     return [f"transformers leaves out tensors: {_counted(left_over, 'not part of the model')}"] if left_over else []
+
+
+def _tensors_twice(folder: Path) -> list[str]:
+    """Return a sentence about tensors that several shards hold: which one counts is transformers' choice."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file() or (folder / "model.safetensors").is_file():
+        return []
+    counts: Counter[str] = Counter()
+    for file in sorted(set(read_json(index)["weight_map"].values())):
+        with safe_open(folder / file, framework="pt") as shard:
+            counts.update(shard.keys())
+    twice = {key for key, number in counts.items() if number > 1}
+    return [f"of tensors, {_counted(twice, 'stand in several files')}: transformers takes one of them"] if twice else []
 
 
 def _counted(names: Collection[str], what: str) -> str:

@@ -28,7 +28,7 @@ from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import check_editors, editor_settings, make_editors, moments_facts, object_facts
-from seesaw_cf.run.manifest import RunManifest, check_folder, public_options, read_manifest
+from seesaw_cf.run.manifest import RunManifest, check_places, public_options, read_manifest
 from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
 from seesaw_cf.run.questions import Candidates, candidates_of, sample_clozes
 from seesaw_cf.run.runner import Run
@@ -96,7 +96,7 @@ def make_run(
     where: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     names = planned(job.names, job.editor_controls, job.control_seeds)
     overrides = editor_settings(job.editor_config, (*names, *job.changed_controls), job.moments, job.seed)
-    check_folder(out)
+    check_places(out)
     changed = find_external(job, names, held)
     corpus = loaded.corpus if loaded is not None else None
     if corpus is None:

@@ -195,6 +195,11 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
+        if self.checkpoints and (not self.editors or "ike" in self.names):
+            raise RecordError(
+                "job: checkpoints are of edits that change weights: ike changes none, and models of --changed are "
+                "checkpoints already. Leave out --checkpoints, or name other editors."
+            )
         _ = self.prompt_design, self.memory_bytes
         if self.has_doses and self.protocol != "batch":
             raise RecordError("job: doses and pairs are for the protocol batch. Name it, or leave them out.")

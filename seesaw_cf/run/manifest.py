@@ -14,7 +14,7 @@ from typing import Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError, hide_secrets
-from seesaw_cf.base.files import create_text, sweep
+from seesaw_cf.base.files import cache_folder, create_text, sweep
 from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
@@ -108,6 +108,22 @@ def claim_folder(folder: Path, manifest: RunManifest) -> bool:
         return False
     _check_same(file, document)
     return True
+
+
+def check_places(out: Path) -> None:
+    """Refuse a run folder, or a cache folder, that cannot be written.
+
+    Raises:
+        RunFolderError: As `check_folder`.
+        StorageError: No right to write there; the message names the option or variable that chooses another place.
+    """
+    check_folder(out)
+    places = {out: "Choose another with --out.", cache_folder(): "Set SEESAW_CF_CACHE to another folder."}
+    for folder, remedy in places.items():
+        path = folder.absolute()
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise StorageError(f"{folder} cannot be written (no right to write in {there}). {remedy}")
 
 
 def check_folder(folder: Path) -> None:

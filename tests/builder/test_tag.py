@@ -167,7 +167,7 @@ def test_queries_are_bounded_and_a_broken_off_job_goes_on(pairs: Path, tag: Tag,
         assert code == 0
         asked = proxy.queries[first:]
         assert not set(asked) & set(proxy.queries[:2]), "what was answered is not asked again"
-        assert max(query.count(b"entity%2FQ9") for query in proxy.queries) == 200
+        assert max(query.count(b"entity/Q9") for query in proxy.queries) == 200
         again = tag(pairs, proxy.url, out="again")[1]
         assert len(proxy.queries) == first + len(asked)
     same = ["data/P27_P101/test-00000-of-00001.parquet", "data/tag_facts/test-00000-of-00001.parquet", "tags.json"]

@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError
 from seesaw_cf.models.changed import SecondModel, find_changed, norms_between
 from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.load import load_model
+from seesaw_cf.models.load import load_model, read_model
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.external import SecondModels, find_external, read_external
 from seesaw_cf.run.jobs import Job
@@ -284,3 +284,14 @@ def test_quantised_checkpoints_are_asked_as_transformers_loads_them(method: str,
     second = SecondModels(model, models)
     wanted = pytest.approx(logprobs(HFScorer(direct, own, 1)), abs=NATS)
     assert [score.logprob for score in second.score("theirs", CLOZES)] == wanted
+
+
+def test_a_tensor_outside_of_the_index_is_as_transformers_takes_it(tmp_path: Path) -> None:
+    noisy(small.model()).save_pretrained(tmp_path / "tuned", max_shard_size="20KB")
+    first = min((tmp_path / "tuned").glob("model-*.safetensors"))  # the index names the last for this tensor
+    tensors = load_file(first) | {small.PARAMETER: torch.zeros(16, 32)}
+    save_file(tensors, first, {"format": "pt"})
+    check_law(tmp_path / "tuned", AutoModelForCausalLM.from_pretrained(tmp_path / "tuned"))
+    byte_level(bos=False).save_pretrained(tmp_path / "tuned")
+    *_, notes = read_model(str(tmp_path / "tuned"), device="cpu")
+    assert any("1 stand in several files" in note and small.PARAMETER in note for note in notes)

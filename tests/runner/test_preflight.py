@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,14 @@ from seesaw_cf.editors.control_names import (
 from seesaw_cf.editors.controls import IdentityControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike import IKE
-from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
+from seesaw_cf.errors import RecordError, RunFolderError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, settings_of
+from seesaw_cf.run.manifest import check_places
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -178,3 +180,22 @@ def test_the_checksum_of_cases_is_that_of_one_list_of_rows(count: int, together:
     rows = json.dumps(cases_to_table(cases).to_pylist(), sort_keys=True, ensure_ascii=False)
     with patch("seesaw_cf.run.job._ROWS", together):
         assert jobs._checksum(cases) == hashlib.sha256(rows.encode()).hexdigest()
+
+
+def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFolderError, match="expected a folder"):
+        check_places(tmp_path / "file")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(StorageError, match="--out"):
+        check_places(tmp_path / "run")
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StorageError, match="SEESAW_CF_CACHE"):
+        check_places(tmp_path / "run")
+
+
+@pytest.mark.parametrize("words", [{"editors": ("ike",)}, {"changed": ("mine=org/name",)}])
+def test_checkpoints_of_nothing_are_refused(words: Any) -> None:
+    with pytest.raises(RecordError, match="checkpoints"):
+        Job("seesaw-tiny", checkpoints=True, **words)
