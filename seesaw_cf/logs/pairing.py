@@ -27,17 +27,8 @@ KNOWN_GROUPS = (
 KNOWN_CLUSTERS = (("cluster",), ("pair_id",), ("category", "question_index"), ("occupation", "participant"))
 """Fields that together name what items share: a story (BBQ), a sentence in several forms. The first that are there."""
 _OF_ONE = ("errored", "partial", "wrong")
-_COUNTED = [
-    "paired",
-    "only_base",
-    "only_changed",
-    "invalidated",
-    "renumbered",
-    "other_content",
-    "epochs_differ",
-    "repeated",
-]
-_COUNTED += [f"{name}_{side}" for name in _OF_ONE for side in SIDES]
+_COUNTED = ["paired", "only_base", "only_changed", "invalidated", "renumbered", "other_content", "epochs_differ"]
+_COUNTED += ["repeated", *(f"{name}_{side}" for name in _OF_ONE for side in SIDES)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,14 +192,9 @@ def _joined(
 ) -> pd.DataFrame:
     """Return paired rows side by side: the frame of `PairedItems`, with the flags that are counted."""
     left, right = left.reset_index(drop=True), right.reset_index(drop=True)
-    names = [
-        "answer",
-        "invalid",
-        "others",
-        *_OF_ONE,
-        *(f"{kind}:{name}" for kind in ("metric", "weight") for name in metrics),
-    ]
-    names = [name for name in names if name in left and name in right]
+    columns = [f"{kind}:{name}" for kind in ("metric", "weight") for name in metrics]
+    columns = [*("answer", "invalid", "others"), *_OF_ONE, *columns]
+    names = [name for name in columns if name in left and name in right]
     shared = left[["task", "item", "content", "case", *(f"field:{name}" for name in fields)]].assign(
         invalidated=left["invalidated"] | right["invalidated"],
         renumbered=by == "content",
