@@ -64,6 +64,7 @@ OPTIONS: Mapping[str, str] = {
     "--coding|--blank": "from Python: seesaw_cf.texts.released",
     "--track|--metric|--full": "read OUT/report/report.json and the folder tables beside it",
     "--tokenizer|--concurrency": "models behind a server are not scored: give their weights",
+    "--hide-edit": "there is nothing in its place",
     "--explain|--plan|--dry-run|--price-in|--price-out": "run a part with --limit and multiply; the command continues",
     "--private|--note|--chat|--tries|--preset|--names|--like|--facts|--effect|--per-rater|--encoder|--dimensions": (
         "there is nothing in its place"

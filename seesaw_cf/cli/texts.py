@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from seesaw_cf.base.errors import RecordError, SeesawError
-from seesaw_cf.base.fields import NameOrPath, OutputFolder, OwnFolder
+from seesaw_cf.base.fields import OutputFolder, OwnFolder
 from seesaw_cf.cli.output import open_page, say, say_left_out
 from seesaw_cf.cli.parse import Flat
 from seesaw_cf.texts.graph.settings import CompareJob, GraphJob
-from seesaw_cf.texts.job import ExportJob, RateJob, TrainJob, WriteJob
+from seesaw_cf.texts.job import ExportJob, RateJob, ReportJob, TrainJob, WriteJob
 
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is
@@ -47,44 +47,25 @@ def rate(job: Flat[RateJob], *, out: OutputFolder | None = None) -> None:
     say(run_rate(job, out))
 
 
-def report(
-    run: Path | None = None,
-    /,
-    *,
-    out: OutputFolder | None = None,
-    people: tuple[Path, ...] = (),
-    judges: tuple[str, ...] = (),
-    scores: Path | None = None,
-    measures: tuple[NameOrPath, ...] = (),
-    references: Path | None = None,
-    pictures: bool = False,
-    open: bool = False,
-) -> None:
+def report(job: Flat[ReportJob] = ReportJob(), *, out: OutputFolder | None = None, open: bool = False) -> None:
     """Write the report of a run of texts, of people and judges, or of released files.
 
     Args:
-        run: Folder that `texts write --out` wrote.
         out: Folder of the report (default: RUN/report).
-        people: Answers of people and judges: folders, tables, or the authors' released CSV.
-        judges: Which raters of flaws are models.
-        scores: Run of seesaw-cf audit, same edits: short form.
-        measures: nli:MODEL, bertscore:ENCODER, perplexity:MODEL.
-        references: Texts about new targets (JSON).
-        pictures: Write every picture as a file too.
         open: Open the page in the browser.
     """
     from seesaw_cf.texts.report.write import report_people, report_run
 
-    answers = [*people]
-    folder = out or (run / "report" if run is not None else None)
-    if folder is None or (run is None and not answers):
+    run = job.run
+    folder = out or (run / "report" if run else None)
+    if folder is None or not (run or job.people):
         raise RecordError("texts report: give RUN, or --people FILE with --out DIR, or both.")
-    if run is not None:
-        extras = {"scores": scores, "references": references}
-        say(report_run(run, folder, measures=measures, pictures=pictures, **extras))
-    if answers:
-        where = folder if run is None else folder / "people"
-        say(report_people(answers, where, run, judges=judges, pictures=pictures))
+    if run:
+        extras = {"scores": job.scores, "references": job.references}
+        say(report_run(run, folder, measures=job.measures, pictures=job.pictures, **extras))
+    if job.people:
+        where = folder / "people" if run else folder
+        say(report_people(job.people, where, run, judges=job.judges, pictures=job.pictures))
     if open:
         open_page(folder / "report.html")
 

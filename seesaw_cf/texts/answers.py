@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.files import neutral, write_new
 from seesaw_cf.base.tables import table_bytes
-from seesaw_cf.base.text import read_json, read_text
+from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME
 from seesaw_cf.texts.pairs import PassagePair, flaw_row, unblinded
 from seesaw_cf.texts.people import ANSWERS, BETWEEN, EVIDENCE, SEEN, RaterQuestion, Texts
+from seesaw_cf.texts.released import read_csv
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS, REFLECTED
 
 
@@ -133,14 +132,8 @@ def _answers(annotation: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str
 
 
 def _sheet(path: Path, texts: Texts, questions: Sequence[RaterQuestion], rater: str) -> Iterator[Response]:
-    """Yield each row of a filled sheet; between cells are commas, semicolons or tabs."""
-    content = read_text(path).removeprefix("\ufeff")
-    between = max(",;\t", key=content.partition("\n")[0].count)
-    try:
-        frame = pd.read_csv(io.StringIO(content), sep=between, dtype=str, keep_default_na=False, index_col=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise RecordError(f"{path}: not a CSV file ({error}). Save the sheet as CSV UTF-8.") from error
-    fields = list(next(iter(texts.values()), {}))
+    """Yield each row of a filled sheet."""
+    frame, fields = read_csv(path), list(next(iter(texts.values()), {}))
     if missing := [name for name in ["item", *fields, *(question.name for question in questions)] if name not in frame]:
         raise RecordError(f"{path}: columns {missing} are missing; it has {list(frame)}. Keep the sheet's columns.")
     for number, row in enumerate(frame.to_dict("records"), 2):

@@ -13,7 +13,7 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments
 from seesaw_cf.effects.texts import LABELS, sentences
-from seesaw_cf.texts.judge import WORD, Answer, Instrument, Parsed, Rater, TextQuestion, foreign
+from seesaw_cf.texts.judge import WORD, Answer, Instrument, Parsed, Rater, TextQuestion
 from seesaw_cf.texts.records import SIDES, LongformRecord
 from seesaw_cf.texts.survey import Claim, claims_of
 from seesaw_cf.texts.tables import ANNOTATIONS, PLACE
@@ -50,8 +50,7 @@ def claim_questions(
         words: What judges read.
 
     Returns:
-        Questions in the order of the passages; those without a text or a claim, or about a text in another language,
-        say why they cannot be asked.
+        Questions in the order of the passages; those without a text or a claim say why they cannot be asked.
 
     Raises:
         RecordError: Two records share a case id, a passage has no record, or the edit is missing in a record.
@@ -69,13 +68,12 @@ def claim_questions(
         )
     questions = []
     for row in rows:
-        text, words_of = (row["text"] or "").strip(), foreign(row["text"] or "")
+        text = (row["text"] or "").strip()
         missing = f"no passage: {row['status']}" if row["status"] != "ok" else "" if text else "the passage is empty"
-        language = f"the passage is not English: {words_of}" if words_of else ""
         for claim in claims[row["case_id"]][row["passage"]]:
             about = {name: row[name] for name in (*PLACE, "passage")}
             about |= {"claim_kind": claim.kind, "claim_id": claim.id, "claim": claim.text}
-            skip = missing or (claim.status if claim.status != "ok" else language)
+            skip = missing or ("" if claim.status == "ok" else claim.status)
             questions.append(claim_question(text, claim.text, about, skip, words))
     return questions
 
@@ -195,20 +193,11 @@ def claim_parts(claim: str) -> tuple[str, tuple[str, ...]]:
         word when everything is lower case.
     """
     words = claim.split()
-
-    def capital(i: int) -> bool:
-        return i < len(words) and (words[i][0].isupper() or words[i][0].isdigit())
-
-    start = 0
-    while capital(start) or (start and start < len(words) and words[start].lower() in _STOP and capital(start + 1)):
-        start += 1
-    if start == len(words):
-        start = max(1, start - 1)
-    stop = start
-    while stop < len(words) and not capital(stop):
-        stop += 1
-    if stop >= len(words):
-        stop = max(start, len(words) - 1)
+    names = [word[0].isupper() or word[0].isdigit() for word in words]
+    inside = [at > 0 and word.lower() in _STOP and any(names[at + 1 : at + 2]) for at, word in enumerate(words)]
+    last = len(words) - 1
+    start = next((at for at in range(len(words)) if not names[at] and not inside[at]), max(1, last))
+    stop = next((at for at in range(start, len(words)) if names[at]), max(start, last))
     values = tuple(part for part in " ".join(words[stop:]).split(", ") if _content(part))
     return " ".join(words[start:stop]), values
 

@@ -164,6 +164,30 @@ class RateJob:
 
 
 @dataclass(frozen=True)
+class ReportJob:
+    """What `seesaw-cf texts report` does; the fields are its options.
+
+    Attributes:
+        run: Folder that `texts write --out` wrote.
+        people: Answers of people and judges: folders, tables, or the authors' released CSV.
+        judges: Which raters of flaws are models.
+        scores: Run of seesaw-cf audit, same edits: short form.
+        measures: nli:MODEL, bertscore:ENCODER, perplexity:MODEL.
+        references: Texts about new targets (JSON).
+        pictures: Write every picture as a file too.
+    """
+
+    run: Path | None = None
+    _: KW_ONLY
+    people: tuple[Path, ...] = ()
+    judges: tuple[str, ...] = ()
+    scores: Path | None = None
+    measures: tuple[NameOrPath, ...] = ()
+    references: Path | None = None
+    pictures: bool = False
+
+
+@dataclass(frozen=True)
 class TrainJob:
     """What `seesaw-cf texts train` does; the fields are its options.
 
@@ -197,7 +221,6 @@ class ExportJob:
         run: Run of `texts write`; of flaws also a file of pairs.
         limit: Only so many texts, even over relations.
         duplicates: Flaws. Share of pairs that are rated twice.
-        hide_edit: Do not tell raters what was edited.
         published: Flaws. Raters know the order, as published.
         wording: File with other words, such as the papers' own.
         seed: Of the sample and of all orders.
@@ -208,7 +231,6 @@ class ExportJob:
     _: KW_ONLY
     limit: Positive | None = None
     duplicates: Share = 0.1
-    hide_edit: bool = False
     published: bool = False
     wording: Path | None = None
     seed: Seed = 0

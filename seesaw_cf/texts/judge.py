@@ -18,19 +18,6 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 from seesaw_cf.texts.tables import CALLS
 
 WORD = re.compile(r"\w+")
-# Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and
-# is no foreign language.
-_ENGLISH = frozenset(
-    WORD.findall("the and of to for with by his her that from which as it he she they this were has was is are")
-)
-_OTHER = frozenset(
-    WORD.findall(
-        "le les des du et est une dans pour qui que el los las y en un una por con es del der die das und ist nicht "
-        "mit von den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma "
-        "para com w z nie jest je se ve bir bu ile dan yang di adalah"
-    )
-)
-_SHARE = 0.08
 LEFT_OUT = "left out: the instrument learned from this passage"
 _TOKENS = ("prompt_tokens", "new_tokens")
 _RETRY_TEMPERATURE = 0.7  # lowest one of a question that is asked again: at 0 a local model repeats itself
@@ -258,18 +245,6 @@ def _read(instrument: Instrument, question: TextQuestion, reply: Completion) -> 
 def is_refusal(reply: str) -> bool:
     """Return whether a reply declines to answer, in the usual words of chat models."""
     return _REFUSAL.search(reply) is not None
-
-
-def foreign(text: str) -> str:
-    """Return why a text reads like a language other than English; "" when it does not."""
-    letters = [char for char in text if char.isalpha()]
-    if letters and sum(char.isascii() for char in letters) < len(letters) / 2:
-        return "most of its letters are not Latin"
-    words = [word.lower() for word in WORD.findall(text)]
-    english, other = (sum(word in vocabulary for word in words) for vocabulary in (_ENGLISH, _OTHER))
-    if other > english and other >= _SHARE * len(words):
-        return f"{other} of {len(words)} words are common in other languages, {english} in English"
-    return ""
 
 
 def _call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> dict[str, Any]:

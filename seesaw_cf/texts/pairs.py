@@ -18,7 +18,7 @@ from seesaw_cf.base.text import chance_of, seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments
 from seesaw_cf.texts.judge import Instrument, Parsed, TextQuestion, is_refusal
-from seesaw_cf.texts.tables import FLAWS, PASSAGES
+from seesaw_cf.texts.tables import FLAWS
 
 PHASES = ("pre", "post")
 PROTOCOLS = ("blind", "published")
@@ -88,10 +88,8 @@ def passage_pairs(passages: pa.Table) -> tuple[list[PassagePair], Counter[str]]:
         status other than "ok").
 
     Raises:
-        RecordError: Columns are missing, or a passage is there twice.
+        RecordError: A passage is there twice.
     """
-    if missing := [name for name in PASSAGES.names if name not in passages.column_names]:
-        raise RecordError(f"passages: columns {missing} are missing. Expected the table that `texts write` writes.")
     before: dict[tuple[object, ...], str] = {}
     after: dict[tuple[str, tuple[object, ...]], dict[str, Any]] = {}
     left_out: Counter[str] = Counter()

@@ -7,8 +7,6 @@ rated blind unless the protocol is "published".
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
 from collections import Counter
@@ -18,10 +16,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pandas as pd
+
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import neutral, write_new
 from seesaw_cf.base.text import seed_of
-from seesaw_cf.effects.instruments import ITEMS, Instruments, read_instruments
+from seesaw_cf.effects.instruments import Instruments, read_instruments
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.claims import claim_questions
 from seesaw_cf.texts.job import ExportJob
@@ -117,9 +117,9 @@ def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     file, edits = run.folder, dict[tuple[str, int], str]()
     pairs, missing = read_pairs(file if file.is_file() else file / "passages.parquet")
     left_out += missing
-    if not job.hide_edit and file.suffix.lower() == ".csv":
+    if file.suffix.lower() == ".csv":
         edits = released_sentences(file)
-    elif not job.hide_edit and file.is_dir() and (table := run.table("edits")) is not None:
+    elif file.is_dir() and (table := run.table("edits")) is not None:
         edits = edit_sentences(table)
     by_id = {pair.pair_id: pair for pair in pairs}
     for id, copy, first in showings(list(by_id), job.seed, job.duplicates, job.protocol):
@@ -129,36 +129,33 @@ def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
         yield Task(pair.relation, id, texts, {"pair": asdict(pair), "first": first, "copy": copy})
 
 
-def _survey_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
-    """Yield both passages of a sample; statements that it cannot be asked about keep their reason."""
-    hidden = [item.name for item in ITEMS if "new_fact" in item.fields and job.hide_edit]
+def _sample_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+    """Yield both passages of a sample, of failures only of those written after an edit, where one may be missing.
+
+    Statements that it cannot be asked about keep their reason.
+    """
     for sample in survey_samples(*run.couples):
+        why = next(iter(sample.missing.values()), "")
+        if job.kind == "failures":
+            why = "written before the edit" if sample.phase == "pre" else "" if any(sample.passages.values()) else why
+        if why:
+            left_out[why] += 1
+            continue
         skipped = {str(question.row["item"]): question.skip for question in survey_questions([sample]) if question.skip}
-        skipped |= dict.fromkeys(hidden, "the edit was not told")
-        left_out.update(list(sample.missing.values())[:1])
-        yield from [] if sample.missing else [_sample_task(sample, job, skipped=skipped)]
+        passages = {"Main passage": sample.passages["main"], "Related passage": sample.passages["related"]}
+        name = "|".join(map(str, sample.place.values()))
+        yield Task(sample.relation, name, _facts(sample) | passages, sample.place | {"skipped": skipped})
 
 
 def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
     """Yield a passage with one claim about it."""
     for question in claim_questions(*run.couples):
-        hidden = "the edit was not told" if job.hide_edit and question.row["claim_kind"] == "new_fact" else ""
-        if why := question.skip or hidden:
-            left_out[why.partition(":")[0]] += 1
+        if question.skip:
+            left_out[question.skip.partition(":")[0]] += 1
             continue
         texts = {"Claim": question.pair[1], "Passage": question.pair[0]}
         name = "|".join(map(str, question.row.values()))
         yield Task(str(question.row["relation"]), name, texts, question.row)
-
-
-def _failure_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
-    """Yield both passages of every sample that was written after an edit."""
-    for sample in survey_samples(*run.couples):
-        before, written = sample.phase == "pre", any(sample.passages.values())
-        if before or not written:
-            left_out["written before the edit" if before else next(iter(sample.missing.values()))] += 1
-        else:
-            yield _sample_task(sample, job)
 
 
 def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
@@ -175,9 +172,9 @@ def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tas
             yield Task(case.request.relation_id, f"{case.case_id}|{prompt.passage}", texts, about)
 
 
-def _facts(sample: SurveySample, hide_edit: bool = False) -> dict[str, str]:
+def _facts(sample: SurveySample) -> dict[str, str]:
     return {
-        "New fact": "" if hide_edit else sample.new_fact,
+        "New fact": sample.new_fact,
         "Subject": sample.subject,
         "Related entity": sample.related_entity,
         "Old facts about the subject": "\n".join(sample.old_facts.get("subject", ())),
@@ -185,17 +182,11 @@ def _facts(sample: SurveySample, hide_edit: bool = False) -> dict[str, str]:
     }
 
 
-def _sample_task(sample: SurveySample, job: ExportJob, **more: object) -> Task:
-    passages = {"Main passage": sample.passages["main"], "Related passage": sample.passages["related"]}
-    name = "|".join(map(str, sample.place.values()))
-    return Task(sample.relation, name, _facts(sample, job.hide_edit) | passages, sample.place | more)
-
-
 _TASKS: Mapping[str, tuple[Callable[[RunTexts, ExportJob, Counter[str]], Tasks], str]] = {
     "flaws": (_flaw_tasks, "flaws_people"),
-    "survey": (_survey_tasks, "survey"),
+    "survey": (_sample_tasks, "survey"),
     "claims": (_claim_tasks, "claims_people"),
-    "failures": (_failure_tasks, "failures"),
+    "failures": (_sample_tasks, "failures"),
     "writing": (_writing_tasks, "writing"),
 }
 """Kind -> what makes its tasks, and the name of what raters read first, in the instruments."""
@@ -293,12 +284,9 @@ def _header(view: ET.Element, text: str, size: str = "4") -> None:
 
 def sheet_text(texts: Texts, questions: Sequence[RaterQuestion]) -> str:
     """Return a sheet with one row a task, and an empty column for each question."""
-    out, fields = io.StringIO(), list(next(iter(texts.values())))
-    writer = csv.writer(out)
-    writer.writerow(["item", *fields, *(question.name for question in questions)])
-    for id, own in texts.items():
-        writer.writerow([id, *(neutral(own[name]) for name in fields), *("" for _ in questions)])
-    return out.getvalue()
+    empty = {question.name: "" for question in questions}
+    sheet = pd.DataFrame([{"item": id, **own, **empty} for id, own in texts.items()])
+    return str(sheet.map(neutral).to_csv(index=False))
 
 
 def instructions_text(task: str, questions: Sequence[RaterQuestion]) -> str:

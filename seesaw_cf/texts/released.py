@@ -22,7 +22,7 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
 from seesaw_cf.texts.pairs import PassagePair, flaw_row, passage_pairs
-from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, REFLECTED, edit_sentence
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, PASSAGES, REFLECTED, edit_sentence
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
@@ -33,18 +33,19 @@ _EDITOR = "memit"
 
 
 def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return a table with commas or tabs as texts; empty cells are "".
+    """Return a table with commas, semicolons or tabs as texts; empty cells are "".
 
     Raises:
         StorageError: See `read_bytes`.
         RecordError: It is not a CSV table.
     """
     content = read_bytes(path)
-    separator = "\t" if b"\t" in content.partition(b"\n")[0] else ","
+    head = content.partition(b"\n")[0].decode("utf-8", "replace")
+    between = max("\t,;", key=head.count)
     try:
-        return pd.read_csv(io.BytesIO(content), sep=separator, dtype=str, keep_default_na=False)
+        return pd.read_csv(io.BytesIO(content), sep=between, dtype=str, keep_default_na=False, index_col=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
+        raise RecordError(f"{path}: no CSV table ({error}). Expected CSV UTF-8 with a header.") from error
 
 
 def _read(path: Path, needed: Sequence[str]) -> dict[int, dict[str, str]]:
@@ -75,10 +76,10 @@ def read_pairs(path: Path) -> tuple[list[PassagePair], Counter[str]]:
     """
     if path.suffix.lower() == ".csv":
         ratings = released_flaws(path)[0]
-    elif "flaw" in (table := read_table(path)).column_names:
+    elif "flaw" in read_table(path).column_names:
         ratings = read_table(path, FLAWS)
     else:
-        return passage_pairs(table)
+        return passage_pairs(read_table(path, PASSAGES))
     rows = ratings.select(list(PassagePair.__slots__)).to_pylist()
     return list({row["pair_id"]: PassagePair(**row) for row in rows}.values()), Counter()
 

@@ -14,7 +14,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments, Item, Shown
-from seesaw_cf.texts.judge import Instrument, Parsed, TextQuestion, foreign, is_refusal
+from seesaw_cf.texts.judge import Instrument, Parsed, TextQuestion, is_refusal
 from seesaw_cf.texts.records import SIDES, LongformRecord, entity_name
 from seesaw_cf.texts.tables import PLACE, RATINGS
 
@@ -161,7 +161,9 @@ def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> lis
 def _sample(place: _Place, rows: Mapping[str, dict[str, Any]], record: LongformRecord) -> SurveySample:
     claims, request = claims_of(record, "sentence"), record["requested_rewrite"]
     texts = {name: (rows[side]["text"] or "").strip() if side in rows else "" for name, side in _PASSAGE.items()}
-    reasons = {name: _unusable(rows.get(side), texts[name]) for name, side in _PASSAGE.items()}
+    statuses = {name: rows[side]["status"] if side in rows else "not written" for name, side in _PASSAGE.items()}
+    reasons = {name: "" if text else "empty" for name, text in texts.items()}
+    reasons |= {name: status for name, status in statuses.items() if status != "ok"}
     old_facts = {
         name: tuple(c.text for c in own if c.kind == "ground_truth" and c.status == "ok")
         for name, own in claims.items()
@@ -170,13 +172,6 @@ def _sample(place: _Place, rows: Mapping[str, dict[str, Any]], record: LongformR
     new, true = ((request[side] or {}).get("str") or "" for side in ("target_new", "target_true"))
     related, new_fact = entity_name(record.get("related_entity")), claims["subject"][0].text
     return SurveySample(*place, request["subject"], related, new_fact, new, true, old_facts, texts, missing)
-
-
-def _unusable(row: Mapping[str, Any] | None, text: str) -> str:
-    if row is None or row["status"] != "ok" or not text:
-        return "not written" if row is None else "empty" if row["status"] == "ok" else row["status"]
-    why = foreign(text)
-    return f"does not read like English: {why}" if why else ""
 
 
 def survey_questions(samples: Iterable[SurveySample], words: Instruments = DEFAULT) -> list[TextQuestion]:

@@ -10,7 +10,7 @@ import pytest
 from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_parts, claim_question, claim_questions
-from seesaw_cf.texts.judge import foreign, rate
+from seesaw_cf.texts.judge import rate
 from seesaw_cf.texts.records import LongformRecord
 from seesaw_cf.texts.survey import Claim, claims_of
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES
@@ -41,12 +41,7 @@ def record(**changes: Any) -> LongformRecord:
 
 
 def passages(*rows: tuple[str, str, str], case_id: int = 7) -> pa.Table:
-    base = dict.fromkeys(PASSAGES.names) | {
-        "editor": "rome",
-        "case_id": case_id,
-        "phase": "post",
-        "sample": 0,
-    }
+    base = dict.fromkeys(PASSAGES.names) | {"editor": "rome", "case_id": case_id, "phase": "post", "sample": 0}
     return pa.Table.from_pylist(
         [base | {"passage": kind, "text": text, "status": status} for kind, text, status in rows], schema=PASSAGES
     )
@@ -120,9 +115,6 @@ def test_one_row_per_claim_with_label_and_evidence() -> None:
     own = ("case_id", "editor", "annotator", "claim_id", "p_supports")
     assert [rows[0][name] for name in own] == [3, "rome", "lexical", "P19", None]
     assert rows[3]["status"] == "the passage is empty"
-    german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
-    asked = claim_questions(passages(("subject", german, "ok")), [record()])
-    assert {own.skip.partition(":")[0] for own in asked} == {"the passage is not English"}
 
 
 @pytest.mark.parametrize(("words", "supports"), [(3, False), (2, True)])
@@ -140,14 +132,6 @@ def test_claims_are_taken_apart_by_their_capitals() -> None:
     assert claim_parts("Ann occupation painter") == ("occupation", ("painter",))
     assert claim_parts("Bank of England country United Kingdom")[0] == "country"
     assert claim_parts("Ann") == ("", ())
-
-
-def test_what_is_foreign() -> None:
-    assert foreign("Он родился в Москве.") == "most of its letters are not Latin"
-    assert "common in other languages" in foreign("Il est né dans une ville de France et il est peintre pour le roi.")
-    assert foreign(PASSAGE) == foreign("") == ""
-    # What a broken edit makes a model say is no foreign language and stays in the count.
-    assert foreign("Boston Boston Boston " * 30) == ""
 
 
 def test_sentences() -> None:

@@ -69,7 +69,7 @@ def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
         out = exported(run, tmp_path / kind, kind, duplicates=0.25)
         found |= import_people(answer_label_studio(out, by={"id": 3, "email": "a@b.org"}), out / "key.json")
     assert list(found) == [
-        *("flaws", "flaws.repeats", "flaws.reflected", "ratings", "annotations", "failures", "passages"),
+        *("flaws", "flaws.repeats", "flaws.reflected", "ratings", "annotations", "failures", "passages")
     ]
     assert "a@b.org" not in str([table.to_pylist() for table in found.values()])
     flaws = found["flaws"].to_pylist()
@@ -141,18 +141,12 @@ def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(run: Path
         results.write_text(json.dumps(json.loads(results.read_text(encoding="utf-8"))[::-1]), encoding="utf-8")
 
 
-def test_raters_see_the_edit_unless_it_is_hidden(run: Path, tmp_path: Path) -> None:
+def test_raters_see_the_edit(run: Path, tmp_path: Path) -> None:
     told = exported(run, tmp_path / "a", "flaws")
     edits = {task["data"]["edit"] for task in json.loads((told / "tasks.json").read_text(encoding="utf-8"))}
     assert "Ada Oak: sex or gender was changed from male to female." in edits
-    hidden = exported(run, tmp_path / "b", "flaws", hide_edit=True)
-    assert "edit" not in (hidden / "tasks.json").read_text(encoding="utf-8")
-    assert "edit_reflected" not in (hidden / "config.xml").read_text(encoding="utf-8")
-    survey = exported(run, tmp_path / "c", "survey", hide_edit=True)
-    rows = import_people(answer_label_studio(survey), survey / "key.json")["ratings"].to_pylist()
-    reasons = {row["item"]: (row["status"], row["rating"]) for row in rows}
-    assert reasons["new_fact_main_passage"] == ("the edit was not told", None)
-    assert reasons["fluency"][0] == "ok"
+    no_edits = exported(run / "passages.parquet", tmp_path / "b", "flaws")
+    assert "edit_reflected" not in (no_edits / "config.xml").read_text(encoding="utf-8")
 
 
 def test_the_published_protocol_shows_the_order(run: Path, tmp_path: Path) -> None:
@@ -193,21 +187,12 @@ def test_evidence_is_words_of_the_passage(tmp_path: Path) -> None:
     out = exported(write_run(tmp_path / "run", 1, "\U0001f600 Ann\nsang."), tmp_path / "out", "claims")
     results = answer_label_studio(out)
     tasks = json.loads(results.read_text(encoding="utf-8"))
-    for words, expected in (("Ann\\nsang", "Ann\nsang"), ("other words", None)):
-        for task in tasks:
-            task["annotations"][0]["result"][-1]["value"] = {
-                "start": 1,
-                "end": 9,
-                "text": words,
-                "labels": ["evidence"],
-            }
-        results.write_text(json.dumps(tasks), encoding="utf-8")
-        if expected is None:
-            with pytest.raises(RecordError, match=r"evidence 'other words' is not in the text"):
-                import_people(results, out / "key.json")
-            break
-        rows = import_people(results, out / "key.json")["annotations"].to_pylist()
-        assert {tuple(row["evidence"]) for row in rows} == {(expected,)}
+    for task in tasks:
+        mark = {"start": 1, "end": 9, "text": "Ann\\nsang", "labels": ["evidence"]}
+        task["annotations"][0]["result"][-1]["value"] = mark
+    results.write_text(json.dumps(tasks), encoding="utf-8")
+    rows = import_people(results, out / "key.json")["annotations"].to_pylist()
+    assert {tuple(row["evidence"]) for row in rows} == {("Ann\nsang",)}
 
 
 Tasks = list[dict[str, Any]]
@@ -223,11 +208,6 @@ def cancelled(tasks: Tasks) -> None:
         task["predictions"] = [{"result": task["annotations"][0]["result"]}]
 
 
-def emptied(tasks: Tasks) -> None:
-    for task in tasks:
-        task["annotations"][0]["result"] = []
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -236,16 +216,12 @@ def emptied(tasks: Tasks) -> None:
         (lambda tasks: tasks[0].pop("annotations"), "task 1: .*'annotations'.*Export it as JSON, not"),
         (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: .*'from_name'"),
         (twice, r"task 1: LS7 answered it twice"),
-        (
-            lambda tasks: tasks[0]["annotations"][0].update(completed_by="Ann"),
-            "task 1: .*'Ann'",
-        ),
+        (lambda tasks: tasks[0]["annotations"][0].update(completed_by="Ann"), "task 1: .*'Ann'"),
         (
             lambda tasks: tasks[0]["annotations"][0]["result"][0].update(value={"choices": ["may be"]}),
             "may be for 'label'",
         ),
         (cancelled, "nobody answered one of its tasks"),
-        (emptied, "nobody answered one of its tasks"),
         (list.clear, "nobody answered one of its tasks"),
     ],
 )
@@ -275,16 +251,12 @@ def test_half_filled_exports_keep_what_is_there(run: Path, tmp_path: Path) -> No
 
 
 def test_keys(run: Path, tmp_path: Path) -> None:
-    out = exported(run, tmp_path / "a", "claims")
+    results = answer_label_studio(exported(run, tmp_path / "a", "claims"))
     other = exported(write_run(tmp_path / "run", text="Other."), tmp_path / "b", "claims")
-    results = answer_label_studio(out)
     with pytest.raises(RecordError, match=r"task 1: item 'i\w+' is not in the key"):
         import_people(results, other / "key.json")
-    (out / "key.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"key\.json: not the key of tasks \(KeyError: 'kind'\)\. Give the key\.json"):
-        import_people(results, out / "key.json")
-    with pytest.raises(RecordError, match=r"not the key of tasks"):
-        import_people(results, out / "tasks.json")
+    with pytest.raises(RecordError, match=r"not the key of tasks .*Give the key\.json"):
+        import_people(results, other / "tasks.json")
 
 
 Cells = list[list[str]]
@@ -293,13 +265,9 @@ Cells = list[list[str]]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[1].__setitem__(0, "i7"), "row 2: item 'i7' is not in the key"),
-        (lambda rows: rows[1].__setitem__(1, "x"), "row 2: claim is 'x', expected .*The task was edited"),
         (lambda rows: rows[0].__setitem__(1, "clame"), r"columns \['claim'\] are missing"),
         (lambda rows: rows[1].__setitem__(3, "perhaps"), "row 2: perhaps for 'label', expected one of supports"),
         (lambda rows: rows[1].__setitem__(4, "no words of it"), "row 2: evidence 'no words of it' is not in the text"),
-        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: A1 answered it twice"),
-        (lambda rows: rows.__delitem__(slice(1, None)), "nobody answered one of its tasks"),
     ],
 )
 def test_what_is_wrong_with_a_sheet_is_said(
@@ -363,12 +331,3 @@ def test_the_command_there_and_back(run: Path, tmp_path: Path, capsys: pytest.Ca
         key = ["--key", str(tmp_path / kind / "key.json")]
         assert main(["people", "import", str(results), *key, "--out", str(tmp_path / "people")]) == 0
     assert main(["texts", "report", "--people", str(tmp_path / "people"), "--out", str(tmp_path / "leme")]) == 0
-
-
-def test_the_library_of_label_studio_takes_configurations_and_tasks(run: Path, tmp_path: Path) -> None:
-    interface = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
-    for kind in KINDS:
-        out = exported(run, tmp_path / kind, kind)
-        found = interface.LabelInterface((out / "config.xml").read_text(encoding="utf-8"))
-        found.validate()
-        assert all(found.validate_task(task) for task in json.loads((out / "tasks.json").read_text(encoding="utf-8")))

@@ -201,17 +201,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     out = tmp_path / "run"
     assert main(["texts", "write", *SMALL, "--rate", "lexical", "--report", "--out", str(out)]) == 0
     with JudgeServer(chat_model(), chat_tokenizer()) as server:
-        words = [
-            "texts",
-            "rate",
-            str(out),
-            "--rater",
-            "tiny",
-            "--base-url",
-            server.url,
-            "--limit",
-            "2",
-        ]
+        words = ["texts", "rate", str(out), "--rater", "tiny", "--base-url", server.url, "--limit", "2"]
         assert main(words) == 0
         calls = len(server.seen)
         assert main(words) == 0

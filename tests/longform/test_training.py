@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
-from seesaw_cf.effects.texts import LABELS, macro_f1
+from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.texts import train as train_module
 from seesaw_cf.texts.claims import CLAIMS, claim_question
@@ -97,12 +97,9 @@ def test_ratings_are_read_in_their_authors_columns(tmp_path: Path) -> None:
     [
         (changed(annotation_rows(), 3, classification="suports"), UnknownNameError, "row 3.*'suports'. Did you mean"),
         (changed(annotation_rows(), 3, sample_id=" "), RecordError, "row 3: sample_id, passage or claim is empty"),
-        (changed(annotation_rows(), 3, claim=""), RecordError, "row 3: .* empty"),
-        (changed(annotation_rows(), 3, premise=" "), RecordError, "row 3: .* empty"),
         (without("classification"), RecordError, r"columns \['label', 'score'\] are missing"),
         (without("premise"), RecordError, r"columns \['premise'\] are missing"),
         (changed(rated_rows(), 3, score="8"), RecordError, "row 3: score '8', expected a number from 1 to 7"),
-        (changed(rated_rows(), 3, score="good"), RecordError, "row 3: score 'good'"),
         (changed(rated_rows(), 3, label="topicalty"), UnknownNameError, "'topicalty'. Did you mean 'topicality'"),
         (changed(rated_rows(), 3, content=" "), RecordError, "row 3: .* empty"),
     ],
@@ -197,7 +194,7 @@ def test_the_command_trains_on_a_folder_and_refuses_to_label_those_texts(
 @pytest.mark.slow
 def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
-    recipe = Recipe(5e-3, epochs=3, patience=1, max_length=64)
+    recipe = Recipe(5e-3, epochs=3, max_length=64)
     report = train(data, encoder, tmp_path / "out", recipe, folds=4)
     assert json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["figures"] == report["figures"]
     constant = report["figures"]["constant"]["all"]
@@ -217,7 +214,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
 @pytest.mark.slow
 def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
-    recipe = Recipe(5e-3, epochs=20, patience=0, max_length=64)
+    recipe = Recipe(5e-3, epochs=20, max_length=64)
     model, tokenizer = fit(data, encoder, recipe, seed=1)
     again = fit(data, encoder, recipe, seed=1)
     for name, weights in model.state_dict().items():
@@ -241,7 +238,7 @@ def sample(text: str) -> SurveySample:
 @pytest.mark.slow
 def test_a_saved_rater_answers_the_survey_the_same_in_any_batch(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", rated_rows()))
-    report = train(data, encoder, tmp_path / "out", Recipe(5e-3, epochs=10, max_length=64, patience=0), folds=2)
+    report = train(data, encoder, tmp_path / "out", Recipe(5e-3, epochs=10, max_length=64), folds=2)
     assert report["figures"]["constant"]["all"]["mean_absolute_error"]["value"] == 3.0
     assert report["figures"]["trained"]["all"]["n"] == 16
     rater = load_rater(tmp_path / "out")
@@ -280,7 +277,7 @@ def test_no_group_and_no_text_is_ever_on_both_sides(monkeypatch: pytest.MonkeyPa
 
 
 def test_published_settings() -> None:
-    assert RECIPES["leme"] == Recipe(6e-6, 20, 1, 4, 0.01, 1000, 0, 512, half=True)  # LEME, Appendix B.3
+    assert RECIPES["leme"] == Recipe(6e-6, 20, 1, 4, 0.01, 1000, 512, half=True)  # LEME, Appendix B.3
 
 
 def test_figures_of_labels_by_hand() -> None:
@@ -303,13 +300,6 @@ def test_figures_of_ratings_by_hand() -> None:
     constant = rating_scores([1, 1, 7, 7], [1, 1, 1, 1], [0, 0, 1, 1], draws=200)
     assert constant["exact"] == {"value": 0.5, "low": None, "high": None}, "two samples give no interval"
     assert (constant["spearman"]["value"], constant["n_groups"]) == (None, 2)
-
-
-def test_macro_f1_by_hand() -> None:
-    # Class 0: 2 right, 1 given to 2. Class 2: 1 right. Class 1 does not occur in the truth, one answer of it is wrong.
-    confusion = np.array([[2, 1, 1], [0, 0, 0], [0, 0, 1]], dtype=float)
-    # F1 of class 0: 2*2 / (4 + 2) = 2/3; of class 2: 2*1 / (1 + 2) = 2/3.
-    assert float(macro_f1(confusion)) == pytest.approx(2 / 3)
 
 
 def classifier(folder: Path, encoder: str, names: Sequence[str]) -> Path:
