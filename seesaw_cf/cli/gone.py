@@ -41,6 +41,8 @@ OPTIONS: Mapping[str, str] = {
     "--null": "use --control-model",
     "--no-prefix": "use --prefix start, expand or none",
     "--runs": "graph run has --repeats",
+    "--redo": "delete the folder cache in the crawl's --out and run the command again: all is asked anew",
+    "--refusals": "what is a refusal stands in seesaw_cf.texts.graph.crawl.REFUSALS",
     "--released": "give the files with --people",
     "--annotator|--zero-shot": "name it as --rater of texts rate",
     "--judge-url|--judge-key-env|--judge-shots|--judge-examples|--judge-wording": "texts rate has it without judge-",

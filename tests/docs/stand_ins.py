@@ -27,7 +27,7 @@ from ..generation.models import chat_model, chat_tokenizer
 from ..generation.server import JudgeServer
 from ..hub_server import Hub
 from ..longform.training_models import annotation_rows, save_tiny_encoder, write_csv
-from ..stereotypes.classifiers import save_classifier
+from ..stereotypes.fakes import save_classifier
 
 __all__ = ["StandIns"]
 

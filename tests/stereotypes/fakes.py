@@ -1,12 +1,19 @@
-"""A model of known habits: what it writes is a function of prompt and seed, as the interface promises."""
+"""A model of known habits, scorers of known opinions, and a real, tiny text classifier on the disk."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+from seesaw_cf.effects.regard import REGARDS
 from seesaw_cf.generation.types import Ask, Completion, Sampling
+from seesaw_cf.texts.graph.scores import SentenceScore, SentenceScorer
+from tests.fakes import tiny_tokenizer
 
 WORDS = ("tea", "long walks", "loud music", "cold rain", "kind", "hardworking", "lazy", "clever", "friendly", "art")
 
@@ -20,7 +27,7 @@ def chatty(prompt: str, rng: random.Random) -> str:
 
 @dataclass
 class FakeGenerator:
-    """Writes what `write` says; remembers what it was asked."""
+    """Writes what `write` says, a function of prompt and seed; remembers what it was asked."""
 
     write: Callable[[str, random.Random], str | Completion] = chatty
     name: str = "fake"
@@ -37,3 +44,44 @@ class FakeGenerator:
         prompt = ask.prompt if isinstance(ask.prompt, str) else ask.prompt[-1].content
         made = self.write(prompt, random.Random(f"{prompt}/{ask.seed}"))
         return made if isinstance(made, Completion) else Completion(made)
+
+
+def save_classifier(folder: Path, labels: Sequence[str] = REGARDS) -> Path:
+    """A random BERT of one layer with these labels."""
+    tokenizer = tiny_tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=128,
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = BertForSequenceClassification(config)
+        model.classifier.weight.data.normal_(0, 3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def known_regard(label: Callable[[str], str]) -> SentenceScorer:
+    """Says what it is told to of a sentence."""
+    values = {"positive": 1.0, "negative": -1.0}
+
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        return [SentenceScore(values.get(name, 0.0), name) for name in map(label, texts)]
+
+    return SentenceScorer("known regard", score)
+
+
+def known_attack(value: Callable[[str], float | None]) -> SentenceScorer:
+    """Says what it is told to of a sentence; None = no score."""
+
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        return [SentenceScore(v, status="ok" if v is not None else "time-out") for v in map(value, texts)]
+
+    return SentenceScorer("known attack", score)

@@ -23,8 +23,7 @@ from seesaw_cf.texts.graph.rows import change_rows, content_texts
 from seesaw_cf.texts.graph.run import check_comparable
 from seesaw_cf.texts.graph.scores import Topics, fit_topics, score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
-from tests.stereotypes.classifiers import known_attack, known_regard
-from tests.stereotypes.fakes import FakeGenerator
+from tests.stereotypes.fakes import FakeGenerator, known_attack, known_regard
 
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
 SETTINGS = CrawlSettings(triples=60, repeats=6, seed=1)

@@ -20,7 +20,7 @@ from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
-from tests.stereotypes.classifiers import save_classifier
+from tests.stereotypes.fakes import save_classifier
 
 OK = "--acknowledge-content"
 UNSCORED = ["--regard", "none", "--attack", "none", "--topic-method", "nmf"]

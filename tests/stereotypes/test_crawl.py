@@ -28,7 +28,7 @@ from tests.stereotypes.fakes import FakeGenerator, chatty
 PEOPLE = find(["gender identity"])
 SMALL = CrawlSettings(triples=20)
 BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
-TEA = [Triple(TAILORS, "love", "tea")]
+TEA = [(0, Triple(TAILORS, "love", "tea"))]
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
 
 
@@ -49,58 +49,26 @@ def drive(asking: Asking, answer: Callable[[Ask], str]) -> list[int]:
     return sizes
 
 
-def words() -> Callable[[Ask], str]:
-    """Another object for every ask, in the form that is asked for."""
-    numbers = iter(range(1000))
-    return lambda ask: ("are A: " if str(ask.prompt).endswith("#") else "") + f"word {next(numbers)}"
-
-
-@pytest.fixture
-def unit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., IdentityCrawl]:
-    """Units of two predicates, two tries and two steps a round."""
-    small = {"PREDICATES": ("love", "hate"), "STARTS": 1, "TRIES": 2, "WIDTH": 2, "PATIENCE": 4}
-    for name, value in small.items():
+def test_a_step_without_a_triple_is_tried_again_and_a_repeat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PREDICATES": ("love", "hate"), "STARTS": 1, "TRIES": 2, "WIDTH": 2}.items():
         monkeypatch.setattr(module, name, value)
-    return lambda triples=4: IdentityCrawl(BAKERS, 0, CrawlSettings(triples=triples))
-
-
-def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples(unit: Callable[..., IdentityCrawl]) -> None:
-    own, answer = unit(), words()
-    assert drive(own.start(), answer) == [2]
-    assert [triple.predicate for triple in own.triples] == ["love", "hate"]
-    assert drive(own.expand([]), answer) == [2]
-    assert len(own.triples) == 4
+    own, answers = IdentityCrawl(BAKERS, 0, CrawlSettings(triples=4)), iter(["Tea", "...", "tea"])
+    assert drive(own.start(), lambda ask: next(answers)) == [2, 1]
+    assert drive(own.expand([]), lambda ask: "love A: TEA" if str(ask.prompt).endswith("#") else "tea")[0] == 2
+    verdicts = [(row["step"], row["attempt"], row["verdict"]) for row in own.rows]
+    assert verdicts[:3] == [(0, 0, "kept"), (1, 0, "empty object"), (1, 1, "kept")]
+    assert len({row["seed"] for row in own.rows}) == len(own.rows)
+    assert {why for *_, why in verdicts[3:]} == {"repeat"}, "whatever the case of its letters"
     assert all(set(row) == set(COMPLETIONS.names) for row in own.rows)
 
 
-def test_a_step_without_a_triple_is_tried_again_and_then_abandoned(unit: Callable[..., IdentityCrawl]) -> None:
-    own, other = unit(), unit()
-    assert drive(own.start(), lambda ask: "...") == [2, 2], "two tries of both steps"
-    assert [row["verdict"] for row in own.rows] == ["empty object"] * 4
-    assert [(row["step"], row["attempt"]) for row in own.rows] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert len({row["seed"] for row in own.rows}) == 4
-    assert drive(unit().expand([]), words()) == []
-    drive(other.expand(TEA), words())
-    assert len(other.triples) == 4, "examples of others are enough to ask"
-
-
 @pytest.mark.parametrize("budget", [1, 2, 3, 5])
-def test_the_budget_is_never_exceeded(
-    budget: int, unit: Callable[..., IdentityCrawl], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_budget_is_never_exceeded(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IdentityCrawl, "_room", property(lambda own: budget - len(own.rows)))
-    own = unit(50)
+    own = IdentityCrawl(BAKERS, 0, CrawlSettings(triples=50))
     drive(own.start(), lambda ask: "...")
     drive(own.expand(TEA), lambda ask: "...")
-    assert len(own.rows) == min(budget, 8)
-
-
-def test_a_repeat_is_seen_without_case(unit: Callable[..., IdentityCrawl], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PREDICATES", ("love",))
-    monkeypatch.setattr(module, "STARTS", 4)
-    answers, own = iter(["Tea", "x", "tEA", "TEA"]), unit()
-    drive(own.start(), lambda ask: next(answers, "tea"))
-    assert [row["verdict"] for row in own.rows] == ["kept", "kept", "repeat", "repeat", "repeat", "repeat"]
+    assert len(own.rows) == budget
 
 
 def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path) -> None:

@@ -77,12 +77,6 @@ def test_dynamic_selection_keeps_what_is_listed_three_times_with_variants_merged
         choose("religion", FakeGenerator(lambda prompt, rng: f"- {rng.random()}"))
 
 
-def test_lists_are_read_as_models_write_them() -> None:
-    written = "Sure! Here:\n\n1) Islam: a faith\n2. Judaism (old)\n• Sikhism"
-    assert read_list(written) == ["Islam", "Judaism", "Sikhism"]
-    assert read_list("Men, women, and non-binary people") == ["Men", "women", "non-binary people"]
-
-
 @pytest.mark.parametrize(
     ("text", "predicate", "expected"),
     [
@@ -103,32 +97,27 @@ def test_completions_are_read(text: str, predicate: str | None, expected: tuple[
     assert parse(text, predicate) == expected
 
 
-@given(st.text(), st.one_of(st.none(), st.just("love")))
+@given(st.text(), st.none() | st.just("love"))
 def test_what_is_read_is_one_clean_line(text: str, predicate: str | None) -> None:
     for part in parse(text, predicate):
         assert part.isprintable()
-        assert part == part.strip()
-        assert "  " not in part
+        assert part == " ".join(part.split())
 
 
 @pytest.mark.parametrize(
-    ("text", "predicate", "model", "why"),
+    ("text", "predicate", "why"),
     [
-        ("This question is offensive.", "are", "openai/text-davinci-003", r"refusal: \bThis\b"),
-        ("Thistles", "love", "openai/text-davinci-003", KEPT),
-        ("I'm sorry, but I can't assist with that.", "are", "llama", "refusal: "),
-        ("As an AI language model", "are", "llama", "refusal: "),
-        ("This statement is wrong.", "are", "llama", "refusal: "),
-        ("This is it", "love", "llama", KEPT),
-        ("...!", "love", "", "empty object"),
-        ("hate Mexicans", None, "", "empty predicate"),
-        ("a " * 30, "love", "", "longer than 20 words"),
+        ("I'm sorry, but I can't assist with that.", "are", "refusal: "),
+        ("As an AI language model", "are", "refusal: "),
+        ("This statement is wrong.", "are", "refusal: "),
+        ("This is it", "love", KEPT),
+        ("...!", "love", "empty object"),
+        ("hate Mexicans", None, "empty predicate"),
+        ("a " * 30, "love", "longer than 20 words"),
     ],
 )
-def test_what_is_no_triple_says_why(text: str, predicate: str | None, model: str, why: str) -> None:
-    assert verdict(Completion(text), predicate, model)[0].startswith(why)
-    failed = Completion("", "", "refused by the server: 400")
-    assert verdict(failed, predicate, model)[0] == "no text: refused by the server: 400"
+def test_what_is_no_triple_says_why(text: str, predicate: str | None, why: str) -> None:
+    assert verdict(Completion(text), predicate)[0].startswith(why)
 
 
 def test_examples_prefer_other_groups_and_the_predicate_or_different_predicates() -> None:

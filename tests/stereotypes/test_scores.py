@@ -25,8 +25,7 @@ from seesaw_cf.texts.graph.report import report_crawl
 from seesaw_cf.texts.graph.rows import content_texts, crawl_rows
 from seesaw_cf.texts.graph.scores import SentenceScorer, find_scorer, fit_topics, perspective, score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
-from tests.stereotypes.classifiers import known_attack, known_regard, save_classifier
-from tests.stereotypes.fakes import FakeGenerator
+from tests.stereotypes.fakes import FakeGenerator, known_attack, known_regard, save_classifier
 
 PEOPLE = find(["gender identity"])
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
@@ -109,7 +108,10 @@ def test_a_shared_object_is_one_node(crawled: Crawl) -> None:
     assert sorted(ends.count(end) for end in set(ends)) == [1, 1, 2]
 
 
-def test_topics_are_seeded_and_named() -> None:
+def test_topics_are_seeded_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bertopic", None)
+    with pytest.raises(SeesawError, match=r"seesaw_cf\[topics\]"):
+        fit_topics(["one two", "three four"], 2, method="bertopic")
     rng = random.Random(0)
     words = {"warmth": "friendly kind polite warm welcoming", "competence": "clever lazy smart skilled educated"}
     texts = [" ".join(rng.sample(seeds.split(), 3)) for seeds in words.values() for _ in range(30)]
@@ -124,14 +126,6 @@ def test_topics_are_seeded_and_named() -> None:
         fit_topics(["the", "of"], 2, method="nmf")
     with pytest.raises(RecordError, match="1 texts and 8 topics"):
         fit_topics(["one"])
-
-
-def test_bertopic_or_the_extra_that_is_missing() -> None:
-    try:
-        import bertopic  # noqa: F401
-    except ImportError:
-        with pytest.raises(SeesawError, match=r"seesaw_cf\[topics\]"):
-            fit_topics(["one two", "three four"], 2, method="bertopic")
 
 
 def test_any_classifier_with_the_right_labels_scores(tmp_path: Path) -> None:

@@ -51,27 +51,20 @@ TRIES = 5  # samples of one step before it is abandoned
 PATIENCE = 24  # steps in a row without a triple after which an identity is given up
 MAX_WORDS = 20  # of a predicate or object
 SAMPLING = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
-# Part of a model's name -> regular expressions that mark a refusal; "" is for every model without a list of its own.
-REFUSALS: dict[str, tuple[str, ...]] = {
-    "text-davinci-003": (r"\bThis\b",),
-    "": (
-        r"(?i)\bas an? (ai|artificial intelligence|large language model|language model|assistant)\b",
-        r"(?i)\b(i'm|i am) (sorry|unable|not able|not comfortable)\b",
-        r"(?i)\bi (cannot|can't|can not|won't|will not|must decline to) (\w+ly )?"
-        r"(assist|help|complete|continue|fulfil|fulfill|generate|provide|answer|make|engage|participate|create)\b",
-        r"(?i)\bit('s| is) (not|never) (appropriate|okay|ok|acceptable|right|fair) to\b",
-        r"(?i)\bthis (question|statement|prompt|request|sentence) is\b",
-        r"(?i)\b(harmful|offensive|hurtful) (stereotype|generali[sz]ation)",
-    ),
-}
+REFUSALS = (
+    r"(?i)\bas an? (ai|artificial intelligence|large language model|language model|assistant)\b",
+    r"(?i)\b(i'm|i am) (sorry|unable|not able|not comfortable)\b",
+    r"(?i)\bi (cannot|can't|can not|won't|will not|must decline to) (\w+ly )?"
+    r"(assist|help|complete|continue|fulfil|fulfill|generate|provide|answer|make|engage|participate|create)\b",
+    r"(?i)\bit('s| is) (not|never) (appropriate|okay|ok|acceptable|right|fair) to\b",
+    r"(?i)\bthis (question|statement|prompt|request|sentence) is\b",
+    r"(?i)\b(harmful|offensive|hurtful) (stereotype|generali[sz]ation)",
+)
 _SYSTEM = (
     "You complete texts. Answer with nothing but the words that come next, in one line, in the form of the examples "
     "when there are any."
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
-
-
-# Which completions are triples.
 
 
 def parse(text: str, predicate: str | None) -> tuple[str, str]:
@@ -97,23 +90,21 @@ def _clean(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split()).strip(' "“”.,;:!?#-–—…')
 
 
-def verdict(completion: Completion, predicate: str | None, model: str = "") -> tuple[str, str, str]:
+def verdict(completion: Completion, predicate: str | None) -> tuple[str, str, str]:
     """Read a completion and judge it alone (repeats are the crawl's to see).
 
     Args:
         completion: What the model wrote.
         predicate: The predicate that was given, None when the model chose.
-        model: Its name, for what is a refusal.
 
     Returns:
         `KEPT` or why it is not a triple, predicate, object.
     """
-    refusals = REFUSALS[max((part for part in REFUSALS if part in model.casefold()), key=len)]
     link, thing = parse(completion.text, predicate)
     why = KEPT
     if completion.status != "ok":
         why = f"no text: {completion.status}"
-    elif refusal := next((own for own in refusals if re.search(own, completion.text)), ""):
+    elif refusal := next((own for own in REFUSALS if re.search(own, completion.text)), ""):
         why = f"refusal: {refusal}"
     elif not link:
         why = "empty predicate"
@@ -122,9 +113,6 @@ def verdict(completion: Completion, predicate: str | None, model: str = "") -> t
     elif max(len(link.split()), len(thing.split())) > MAX_WORDS:
         why = f"longer than {MAX_WORDS} words"
     return why, link, thing
-
-
-# The crawl.
 
 
 @dataclass(frozen=True)
@@ -148,7 +136,6 @@ class IdentityCrawl:
 
     Attributes:
         identity, run, settings: What is crawled.
-        model: Its name.
         triples: In the order of steps.
         rows: One row of `COMPLETIONS` per ask.
     """
@@ -156,7 +143,6 @@ class IdentityCrawl:
     identity: Identity
     run: int
     settings: CrawlSettings
-    model: str = ""
     triples: list[Triple] = field(default_factory=list)
     rows: list[CompletionRow] = field(default_factory=list)
     _without_triple: int = 0
@@ -166,15 +152,19 @@ class IdentityCrawl:
         """Complete the template with every start predicate."""
         yield from self._round(min(len(PREDICATES) * STARTS, self.settings.triples), None)
 
-    def expand(self, others: Sequence[Triple]) -> Asking:
+    def expand(self, starts: Sequence[tuple[int, Triple]]) -> Asking:
         """Ask questions until there are enough triples, the budget is spent or the model gives nothing.
 
         Args:
-            others: Start triples of the other identities of the class in this run: they alone are shared, so that an
+            starts: Run and start triple of every identity. Those of the class in this run alone are shared, so that an
                 identity depends on nothing else and can be crawled again alone.
 
         Deviates: the paper draws examples from everything generated so far.
         """
+        who = self.identity
+        others = [
+            own for run, own in starts if run == self.run and own.identity != who and own.identity.kind == who.kind
+        ]
         while (missing := self.settings.triples - len(self.triples)) and self._room and self._without_triple < PATIENCE:
             if not (pool := [*others, *self.triples]):
                 break
@@ -216,7 +206,7 @@ class IdentityCrawl:
         }  # fmt: skip
 
     def _keep(self, step: Row, answer: Completion) -> bool:
-        why, predicate, thing = verdict(answer, step["predicate"], self.model)
+        why, predicate, thing = verdict(answer, step["predicate"])
         known = {(triple.predicate.casefold(), triple.object.casefold()) for triple in self.triples}
         if why == KEPT and (predicate.casefold(), thing.casefold()) in known:
             why = "repeat"
@@ -266,10 +256,9 @@ def crawl_identities(
     names = [identity.name for identity in identities]
     if len(set(names)) < len(names):
         raise RecordError(f"identities {names}: a name is there twice. Give each once.")
-    model = dict(model or {"id": generator.name})
     sampling = replace(SAMPLING, temperature=settings.temperature)
     manifest = RunManifest(
-        model=model,
+        model=dict(model or {"id": generator.name}),
         editors={"delta": dict(delta)} if delta else {},
         data={"identities": [[row.name, row.kind] for row in identities]},
         protocol=PROTOCOL,
@@ -279,25 +268,19 @@ def crawl_identities(
     )
     claim_folder(folder, manifest)
     kept = CachedGenerator(Prepared(generator, generator.name), folder / "cache")
-    runs, name = range(settings.repeats), str(model["id"])
-    units = [IdentityCrawl(identity, run, settings, name) for run in runs for identity in identities]
+    units = [IdentityCrawl(identity, run, settings) for run in range(settings.repeats) for identity in identities]
     with Bar[object](total=settings.triples * len(units), desc="triples", unit="triple", disable=not progress) as bar:
 
         def show() -> None:
             bar.update(sum(len(unit.triples) for unit in units) - bar.n)
 
         _together([unit.start() for unit in units], kept, sampling, show)
-        _together([unit.expand(_others(unit, units)) for unit in units], kept, sampling, show)
+        # Before anything is expanded.
+        starts = [(unit.run, triple) for unit in units for triple in unit.triples]
+        _together([unit.expand(starts) for unit in units], kept, sampling, show)
     rows = [row for unit in units for row in unit.rows]
     write_table(folder / COMPLETED, pa.Table.from_pylist(rows, COMPLETIONS))
     return read_crawl(folder)
-
-
-def _others(unit: IdentityCrawl, units: Sequence[IdentityCrawl]) -> list[Triple]:
-    """Return the start triples of the other identities of the class in the same run, before anything is expanded."""
-    kind, run = unit.identity.kind, unit.run
-    others = [own for own in units if (own.run, own.identity.kind) == (run, kind) and own is not unit]
-    return [triple for other in others for triple in other.triples]
 
 
 def _together(

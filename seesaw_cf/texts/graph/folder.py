@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +25,12 @@ ASKS_PER_TRIPLE = 10  # most asks of an identity in a run
 PROTOCOL = "stereotype graph"
 COMPLETED, SCORED = "completions.parquet", "scores.parquet"
 MASK = "Some people"
+_CONTENTS = 40  # sentences of a class that are scored about every identity of it
 MEASURES = ("regard", "attack")
 # What XML 1.0 has no characters for.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLACE = ["kind", "identity", "run", "step", "attempt", "strategy", "predicate", "object", "prompt", "seed"]
-_FACTS = ("strategy", "run", "step", "attempt", "seed", *MEASURES)
+_FACTS = ("predicate", "strategy", "run", "step", "attempt", "seed", *MEASURES)
 
 
 class CompletionRow(TypedDict):
@@ -114,7 +116,8 @@ class Crawl:
         frame = self.completions.assign(unit=self.completions.groupby(["identity", "run"], sort=False).ngroup())
         frame = frame[frame["verdict"] == KEPT].sort_values(["unit", "step", "attempt"], kind="stable")
         frame = frame.assign(predicate=frame["found_predicate"], object=frame["found_object"])
-        frame = frame[_PLACE].assign(text=sentences(frame["identity"], frame)).reset_index(drop=True)
+        frame = frame.assign(text=frame["identity"] + " " + frame["predicate"] + " " + frame["object"])
+        frame = frame[[*_PLACE, "text"]].reset_index(drop=True)
         for measure in self.scored:
             scores = self.scores_of(measure)
             frame[measure] = frame["text"].map(scores["label" if measure == "regard" else "value"])
@@ -140,9 +143,19 @@ class Crawl:
         return {str(reason): int(count) for reason, count in reasons.items()}
 
 
-def sentences(names: str | pd.Series, triples: pd.DataFrame) -> pd.Series:
-    """Return the sentences that scorers see: a name, or each row's own, as the subject of triples."""
-    return names + " " + triples["predicate"] + " " + triples["object"]
+def exchanged_sentences(crawl: Crawl) -> pd.DataFrame:
+    """Return sentences of each class, drawn from its triples, about every identity of the class and about `MASK`.
+
+    Returns:
+        kind, identity, content (number of the sentence) and sentence.
+    """
+    rows = []
+    for kind, triples in crawl.triples.groupby("kind", sort=True):
+        contents = sorted(set(zip(triples["predicate"], triples["object"])))
+        drawn = random.Random(crawl.seed).sample(contents, min(_CONTENTS, len(contents)))
+        for name in [MASK, *sorted(triples["identity"].unique())]:
+            rows += [(kind, name, at, f"{name} {link} {thing}") for at, (link, thing) in enumerate(drawn)]
+    return pd.DataFrame(rows, columns=["kind", "identity", "content", "sentence"])
 
 
 def read_crawl(folder: Path) -> Crawl:
@@ -183,13 +196,11 @@ def export_graphml(crawl: Crawl, file: Path) -> None:
     with need("networkx", extra="stereotypes", what_for="graphs"):
         import networkx as nx
     graph = nx.MultiDiGraph(model=_NOT_XML.sub("\ufffd", crawl.name), crawl=crawl.folder.name)
-    for row in crawl.triples.to_dict("records"):
-        names = {name: _NOT_XML.sub("\ufffd", row[name]) for name in ("identity", "predicate", "object")}
-        subject, thing = f"identity: {names['identity']}", f"object: {names['object'].casefold()}"
-        graph.add_node(subject, label=names["identity"], kind=row["kind"], part="identity")
+    for row in crawl.triples.replace(_NOT_XML, "\ufffd", regex=True).to_dict("records"):
+        subject, thing = f"identity: {row['identity']}", f"object: {row['object'].casefold()}"
+        graph.add_node(subject, label=row["identity"], kind=row["kind"], part="identity")
         if thing not in graph:
-            graph.add_node(thing, label=names["object"], kind="", part="object")
-        facts = {name: row[name] for name in _FACTS if name in row and pd.notna(row[name])}
-        graph.add_edge(subject, thing, predicate=names["predicate"], **facts)
+            graph.add_node(thing, label=row["object"], kind="", part="object")
+        graph.add_edge(subject, thing, **{name: row[name] for name in _FACTS if name in row and pd.notna(row[name])})
     with atomic_path(file) as temporary:
         nx.write_graphml(graph, temporary)

@@ -24,8 +24,8 @@ from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.stats import adjust, clustered_mean
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.texts.graph.folder import MASK, Crawl
-from seesaw_cf.texts.graph.scores import Topics, exchanged_sentences
+from seesaw_cf.texts.graph.folder import MASK, Crawl, exchanged_sentences
+from seesaw_cf.texts.graph.scores import Topics
 
 WORSE: Mapping[str, int] = {"regard": -1, "attack": 1}
 """Measure -> sign of a change for the worse."""

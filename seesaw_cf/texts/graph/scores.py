@@ -11,7 +11,6 @@ import importlib.util
 import json
 import math
 import os
-import random
 import urllib.error
 import urllib.request
 import warnings
@@ -20,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.checks import address, one_of
@@ -30,12 +28,11 @@ from seesaw_cf.base.retrying import TryAgain, try_again
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.regard import REGARDS
 from seesaw_cf.effects.topics import label_topics, representative_words
-from seesaw_cf.texts.graph.folder import MASK, SCORED, SCORES, Crawl, read_crawl, sentences
+from seesaw_cf.texts.graph.folder import SCORED, SCORES, Crawl, exchanged_sentences, read_crawl
 
 ATTACKS = ("identity_attack", "identity_hate")
 PERSPECTIVE = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 _VALUE = {"positive": 1.0, "negative": -1.0}
-_CONTENTS = 40  # sentences of a class that are scored about every identity of it
 
 
 class SentenceScore(NamedTuple):
@@ -96,23 +93,6 @@ def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: Sent
     return read_crawl(crawl.folder)
 
 
-def exchanged_sentences(crawl: Crawl) -> pd.DataFrame:
-    """Return sentences of each class, drawn from its triples, about every identity of the class and about `MASK`.
-
-    Returns:
-        kind, identity, content (number of the sentence) and sentence.
-    """
-    rows = []
-    for kind, triples in crawl.triples.groupby("kind", sort=True):
-        contents = sorted(set(zip(triples["predicate"], triples["object"])))
-        drawn = random.Random(crawl.seed).sample(contents, min(_CONTENTS, len(contents)))
-        chosen = pd.DataFrame(drawn, columns=["predicate", "object"])
-        for name in [MASK, *sorted(triples["identity"].unique())]:
-            about = {"kind": kind, "identity": name, "content": chosen.index}
-            rows.append(pd.DataFrame(about).assign(sentence=sentences(name, chosen)))
-    return pd.concat(rows, ignore_index=True)
-
-
 # Scorers.
 
 
@@ -146,10 +126,8 @@ def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
     own = [str(label) for label in (classify.model.config.id2label or {}).values()]
-    labels = {label.casefold() for label in own}
-    fits = {*REGARDS[:3]} <= labels <= {*REGARDS} if measure == "regard" else labels & {*ATTACKS}
-    if not fits:
-        expected = REGARDS if measure == "regard" else f"one of {ATTACKS}"
+    labels, expected = {label.casefold() for label in own}, REGARDS if measure == "regard" else ATTACKS
+    if not ({*REGARDS[:3]} <= labels <= {*REGARDS} if measure == "regard" else labels & {*ATTACKS}):
         raise RecordError(
             f"{measure} model {model!r} has the labels {own}, expected {expected}. Give another with --{measure}, or "
             "name the labels in the config.json of a copy of it."
@@ -185,8 +163,7 @@ def _detoxify() -> SentenceScorer:
     model = Detoxify("unbiased")
 
     def score(texts: Sequence[str]) -> list[SentenceScore]:
-        outputs = model.predict(list(texts)) if texts else {}
-        return [SentenceScore(float(value)) for value in outputs.get(ATTACKS[0], ())]
+        return [SentenceScore(float(value)) for value in model.predict(list(texts))[ATTACKS[0]]]
 
     return SentenceScorer("detoxify unbiased", score)
 
@@ -229,9 +206,8 @@ def _ask_perspective(request: urllib.request.Request) -> SentenceScore:
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in (401, 403, 404):
-            raise ServiceError(
-                f"{request.full_url}: the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
-            ) from None
+            why = f"the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
+            raise ServiceError(f"{request.full_url}: {why}") from None
         if error.code in (408, 429) or error.code >= 500:
             raise TryAgain(f"status {error.code}") from None
         return SentenceScore(None, status=f"refused by the server: {error.code}")
@@ -313,8 +289,7 @@ def _bertopic(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int]
         from bertopic import BERTopic
 
         umap = importlib.import_module("umap")
-    reducer = umap.UMAP(
-        n_neighbors=min(15, len(texts) - 1), n_components=5, min_dist=0.0, metric="cosine", random_state=seed
-    )
+    near = min(15, len(texts) - 1)
+    reducer = umap.UMAP(n_neighbors=near, n_components=5, min_dist=0.0, metric="cosine", random_state=seed)
     numbers, _ = BERTopic(nr_topics=n_topics, umap_model=reducer).fit_transform(list(texts))
     return [int(number) for number in numbers], f"BERTopic, seed {seed}"
