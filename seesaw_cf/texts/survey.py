@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.instruments import DEFAULT, Instruments, Item, Shown
@@ -21,8 +20,6 @@ from seesaw_cf.texts.tables import PLACE, RATINGS
 # What a rater sees of a sample, and how it is called.
 TITLES = {name: name.replace("_", " ").capitalize() for name in ("new_fact", "old_facts", "subject", "related_entity")}
 TITLES |= {"main": "Main passage", "related": "Related passage"}
-# How a recorded fact is said. "published": the words of the annotated data of LEME.
-WORDINGS = {"published": "{entity} {property} {values}", "sentence": "The {property} of {entity} is {values}."}
 _Place = tuple[str, int, str, str, int]
 _PASSAGE = {"main": "subject", "related": "related"}
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
@@ -57,7 +54,6 @@ class SurveySample:
         editor, case_id, relation, phase, sample: As in `tables.PASSAGES`.
         subject, related_entity: Names; "" when the record has none.
         new_fact: The edit statement.
-        target_new, target_true: Its answer and the one it replaces.
         old_facts: "subject" and "related" -> ground truths as statements.
         passages: "main" and "related" -> text.
         missing: "main" and "related" -> why the text is missing, for those without one.
@@ -71,8 +67,6 @@ class SurveySample:
     subject: str
     related_entity: str
     new_fact: str
-    target_new: str
-    target_true: str
     old_facts: Mapping[str, tuple[str, ...]]
     passages: Mapping[str, str]
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -83,26 +77,24 @@ class SurveySample:
         return {name: getattr(self, name) for name in PLACE}
 
 
-def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, list[Claim]]:
+def claims_of(record: LongformRecord, form: str = "{entity} {property} {values}") -> dict[str, list[Claim]]:
     """Return the claims of a Coupled Entity record for its subject passage and its related passage.
 
     Args:
         record: A row of a `coupled_*` config.
-        wording: One of `WORDINGS`.
+        form: How a recorded fact is said; by default as in the annotated data of LEME.
 
     Returns:
         "subject" and "related" -> claims. A record without related entity gives one claim on the related passage with a
         status that tells why.
 
     Raises:
-        UnknownNameError: Unknown wording.
         RecordError: The edit is missing in the record.
 
     Source: LEME, section 3.3.
     Deviates: ground truths of the related passage name the related entity (the released code names the subject); a
         value listed twice is stated once.
     """
-    form = WORDINGS[one_of("claim wording", wording, WORDINGS)]
     request = record.get("requested_rewrite")
     if not request or request["prompt"].count("{}") != 1:
         raise RecordError(
@@ -159,7 +151,7 @@ def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> lis
 
 
 def _sample(place: _Place, rows: Mapping[str, dict[str, Any]], record: LongformRecord) -> SurveySample:
-    claims, request = claims_of(record, "sentence"), record["requested_rewrite"]
+    claims = claims_of(record, "The {property} of {entity} is {values}.")
     texts = {name: (rows[side]["text"] or "").strip() if side in rows else "" for name, side in _PASSAGE.items()}
     statuses = {name: rows[side]["status"] if side in rows else "not written" for name, side in _PASSAGE.items()}
     reasons = {name: "" if text else "empty" for name, text in texts.items()}
@@ -169,9 +161,8 @@ def _sample(place: _Place, rows: Mapping[str, dict[str, Any]], record: LongformR
         for name, own in claims.items()
     }
     missing = {name: f"{name} passage: {why}" for name, why in reasons.items() if why}
-    new, true = ((request[side] or {}).get("str") or "" for side in ("target_new", "target_true"))
     related, new_fact = entity_name(record.get("related_entity")), claims["subject"][0].text
-    return SurveySample(*place, request["subject"], related, new_fact, new, true, old_facts, texts, missing)
+    return SurveySample(*place, record["requested_rewrite"]["subject"], related, new_fact, old_facts, texts, missing)
 
 
 def survey_questions(samples: Iterable[SurveySample], words: Instruments = DEFAULT) -> list[TextQuestion]:

@@ -141,10 +141,9 @@ class PassageRun:
         self, name: str, cases: Sequence[EditedCase], fitted: dict[str, Editor]
     ) -> tuple[list[TableRow], list[TableRow]]:
         """Return the passages of a block, and what became of its edits."""
-        seed = self.manifest.seed
+        seed, edits = self.manifest.seed, list[TableRow]()
         asks = [asks_of(case, self.samples, seed) for case in cases]
         editor = self.editors.get(name)
-        edits: list[TableRow] = []
         if editor is None:
             if name != "none":
                 asks = [[_with_edit(case, ask) for ask in own] for case, own in zip(cases, asks)]
@@ -154,16 +153,15 @@ class PassageRun:
         else:
             generator = cast(HFGenerator, self.generator)
             model, tokenizer = generator.model, generator.tokenizer
-            if name not in fitted:
-                fitted[name] = editor.fit(model, tokenizer)
+            fitted[name] = fitted.get(name) or editor.fit(model, tokenizer)
             units = edit_units(model, tokenizer, fitted[name], [[Case(c.case_id, c.request)] for c in cases])
+            edits = [_edit_row(name, case, unit.status[case.case_id], unit.delta) for case, unit in zip(cases, units)]
             jobs = [(unit.delta, own) for unit, own in zip(units, asks, strict=True) if unit.delta is not None]
-            texts, written = iter(generator.generate_each(jobs, self.sampling)), []
-            for case, unit, own in zip(cases, units, asks, strict=True):
-                status = unit.status[case.case_id]
-                edits.append(_edit_row(name, case, status, unit.delta))
-                refused = [Completion("", "", f"not edited: {status}") for _ in own]
-                written.append(next(texts) if unit.delta is not None else refused)
+            texts = iter(generator.generate_each(jobs, self.sampling))
+            written = [
+                [Completion("", "", f"not edited: {edit['status']}")] * len(own) if unit.delta is None else next(texts)
+                for edit, unit, own in zip(edits, units, asks, strict=True)
+            ]
         block = zip(cases, written, strict=True)
         return [row for case, own in block for row in passage_rows(case, name, self.samples, seed, own)], edits
 

@@ -21,19 +21,8 @@ def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is 
 def passages(*rows: dict[str, Any]) -> pa.Table:
     """A table of passages; what a row does not say is filled in."""
     blank: dict[str, Any] = dict.fromkeys(PASSAGES.names)
-    usual = {
-        "editor": "memit",
-        "case_id": 1,
-        "relation": "P21",
-        "phase": "post",
-        "sample": 0,
-        "passage": "free",
-        "prompt_id": 0,
-        "entity_id": "Q1",
-        "entity": "Ada Oak",
-        "text": "Ada Oak is a nun.",
-        "status": "ok",
-    }
+    usual = {"editor": "memit", "case_id": 1, "relation": "P21", "phase": "post", "sample": 0, "passage": "free"}
+    usual |= {"prompt_id": 0, "entity_id": "Q1", "entity": "Ada Oak", "text": "Ada Oak is a nun.", "status": "ok"}
     return pa.Table.from_pylist([blank | usual | row for row in rows], schema=PASSAGES)
 
 

@@ -153,7 +153,7 @@ def test_simple_measures_by_hand() -> None:
     """Passage and edit statement share three of four words: precision = recall = F = 3/4. With "Ann is a judge" it
     shares one of four: 1/4. Three different bigrams: log2(3) bits."""
     facts = {"subject": ("Ann is a judge",), "related": ("Bo is old",)}
-    about = ("memit", 7, "P19", "post", 0, "Ann", "Bo", "Ann lives in Rome", "Rome", "Oslo", facts)
+    about = ("memit", 7, "P19", "post", 0, "Ann", "Bo", "Ann lives in Rome", facts)
     found = simple_measures([SurveySample(*about, {"main": "Ann lives near Rome", "related": "Bo is old"})])
     value = found.set_index("asked")["value"]
     assert value["rouge1_edit_subject"] == pytest.approx(3 / 4)

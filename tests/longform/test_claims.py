@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.effects.texts import sentences
-from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_parts, claim_question, claim_questions
 from seesaw_cf.texts.judge import rate
 from seesaw_cf.texts.records import LongformRecord
@@ -56,7 +56,7 @@ def test_each_passage_has_the_facts_and_its_own_entitys_ground_truth() -> None:
         "subject": [*facts, Claim("ground_truth", "P84", "Eiffel Tower architect Sauvestre")],
         "related": [*facts, Claim("ground_truth", "P17", "Champ de Mars country France")],
     }
-    said = claims_of(record(), "sentence")["related"][2]
+    said = claims_of(record(), "The {property} of {entity} is {values}.")["related"][2]
     assert said.text == "The country of Champ de Mars is France."
 
 
@@ -87,8 +87,6 @@ def test_pairs_carry_whose_they_are_and_why_they_cannot_be_annotated() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown claim wording 'publishd'. Did you mean 'published'"):
-        claims_of(record(), "publishd")
     with pytest.raises(RecordError, match=r"coupled record 7: requested_rewrite is None"):
         claims_of(record(requested_rewrite=None))
     with pytest.raises(RecordError, match=r"1 cases have no coupled record, first: \[8\]"):

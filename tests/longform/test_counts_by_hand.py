@@ -11,7 +11,6 @@ from seesaw_cf.texts.judge import is_refusal
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.collected import joined
 from seesaw_cf.texts.tables import EDITS, edit_sentences
-from seesaw_cf.texts.training import rating_scores
 
 from .flaw_samples import flaw_table, pair
 
@@ -46,14 +45,3 @@ def test_a_refusal_is_one_with_either_apostrophe(quote: str) -> None:
     assert is_refusal(f"I{quote}m sorry, but no.")
     assert is_refusal(f"No: I can{quote}t compare people.")
     assert not is_refusal(f"She{quote}s sorry she cannot come.")
-
-
-def test_agreement_of_a_rater_by_hand() -> None:
-    # Differences 0, 1, -3, 0.4 (rounds to 0): mean of their sizes 1.1; exact 2 of 4; within one 3 of 4.
-    found = rating_scores([1, 4, 7, 2], [1, 5, 4, 2.4], [0, 1, 2, 3], draws=0)
-    assert found["mean_absolute_error"]["value"] == pytest.approx(1.1)
-    assert (found["exact"]["value"], found["within_one"]["value"]) == (0.5, 0.75)
-    assert found["spearman"]["value"] == pytest.approx(1 - 6 * (0 + 1 + 1 + 0) / (4 * 15))
-    assert (found["n"], found["n_groups"], found["exact"]["low"]) == (4, 4, None)
-    nothing = rating_scores([], [], [], draws=5)
-    assert (nothing["n"], nothing["exact"]["value"], nothing["spearman"]["value"]) == (0, None, None)

@@ -230,9 +230,7 @@ def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, enc
 def sample(text: str) -> SurveySample:
     facts: dict[str, tuple[str, ...]] = {"subject": (), "related": ()}
     passages = {"main": text, "related": "Rome is a city."}
-    return SurveySample(
-        "ft", 1, "P1", "post", 0, "Ann", "Rome", "Ann lives in Rome", "Rome", "Oslo", facts, passages
-    )  # fmt: skip
+    return SurveySample("ft", 1, "P1", "post", 0, "Ann", "Rome", "Ann lives in Rome", facts, passages)
 
 
 @pytest.mark.slow
@@ -300,6 +298,12 @@ def test_figures_of_ratings_by_hand() -> None:
     constant = rating_scores([1, 1, 7, 7], [1, 1, 1, 1], [0, 0, 1, 1], draws=200)
     assert constant["exact"] == {"value": 0.5, "low": None, "high": None}, "two samples give no interval"
     assert (constant["spearman"]["value"], constant["n_groups"]) == (None, 2)
+    # Differences 0, 1, -3, 0.4 (rounds to 0): mean of their sizes 1.1.
+    four = rating_scores([1, 4, 7, 2], [1, 5, 4, 2.4], [0, 1, 2, 3], draws=0)
+    assert (four["within_one"]["value"], four["mean_absolute_error"]["value"]) == (0.75, pytest.approx(1.1))
+    assert four["spearman"]["value"] == pytest.approx(1 - 6 * (0 + 1 + 1 + 0) / (4 * 15))
+    nothing = rating_scores([], [], [], draws=5)
+    assert (nothing["n"], nothing["exact"]["value"], nothing["spearman"]["value"]) == (0, None, None)
 
 
 def classifier(folder: Path, encoder: str, names: Sequence[str]) -> Path:

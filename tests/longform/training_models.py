@@ -31,12 +31,8 @@ def save_tiny_encoder(folder: Path) -> Path:
         model_max_length=64,
     )  # fmt: skip
     torch.manual_seed(0)
-    shape: dict[str, Any] = {
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-    }
+    shape: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    shape["intermediate_size"] = 32
     model = BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=64, **shape))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
