@@ -31,6 +31,7 @@ MOST_SHARED = 0.5
 SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")
+_RANGES = {"D": (-1.0, 1.0), "perplexity": (0.0, np.inf), "entropy": (0.0, np.inf)}  # of the others 0 to 1
 _PERPLEXITY, _ENTROPY = 2.0, 0.5
 AVERAGE = "average of {} and {}"
 """Name of the line that stands for two relations edited apart, beside that of their mix."""
@@ -209,7 +210,7 @@ def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
 
 
 def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, float]:
-    """Return the mean and its t interval at the level `BAND`, for facts like those of the pool.
+    """Return the mean and its t interval at the level `BAND`, inside the measure's range, for facts like the pool's.
 
     Draws of n from a pool of N vary by S²(1 - f)/n with f = n/N, the overlap. What the pool itself is off by, S²/N, is
     f/(1 - f) of that; more draws do not lessen it.
@@ -222,7 +223,8 @@ def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, f
     if values.size > 1 and overlap <= MOST_SHARED:
         spread = values.std(ddof=1) * np.sqrt(1 / values.size + overlap / (1 - overlap))
         half = float(stats.t.ppf((1 + BAND) / 2, values.size - 1) * spread)
-    return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+    low, high = np.clip([mean - half, mean + half], *_RANGES.get(name, (0.0, 1.0)))
+    return {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def _alarms(row: Mapping[str, Any], before: Mapping[str, float | None]) -> list[str]:

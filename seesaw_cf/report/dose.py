@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.dose import BAND, group_doses, read_curves, summarise_curves
 from seesaw_cf.report.figures import COLOURS, WIDTH, save_figure, style, svg
 from seesaw_cf.report.rows import Manifest, model_name, repeat_command, rows_of
@@ -20,7 +21,7 @@ from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page
 from seesaw_cf.report.words import and_list, digits_for, minus, relation_name
 
 MEASURES: Mapping[str, str] = {
-    "S": "score (harmonic mean of the next three)",
+    "S": "score (harmonic mean of worked, paraphrases, neighbours)",
     "ES": "edits that worked",
     "PS": "paraphrases",
     "NS": "neighbours still right",
@@ -28,6 +29,7 @@ MEASURES: Mapping[str, str] = {
     "perplexity": "perplexity of fixed texts",
     "entropy": "entropy of answers, nats",
 }
+_ON_SCREEN, _MOST = ("S", "D"), 6  # what the first screen shows, of how many lines
 _METHOD = (
     "Facts are edited together, on samples drawn again for every repeat (MEMIT, appendix D). A number is the mean over "
     f"samples with a {BAND:.0%} band for facts like these; one sample, or samples that share most facts, have none. "
@@ -38,7 +40,7 @@ _ABOUT = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": 
 
 
 def dose_screen(table: pd.DataFrame, model: str) -> Screen:
-    """Return what a dose run found: numbers at the smallest and at the largest dose of every editor and mix.
+    """Return what a dose run found: numbers at the smallest and at the largest dose, of editors before their controls.
 
     Args:
         table: Rows of `seesaw_cf.effects.dose.summarise_curves` by dose, with `line`.
@@ -47,23 +49,25 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
     if table.empty:
         return Screen(model, ["Nothing was edited."])
     doses = sorted(set(table["dose"]))
-    sections = {}
-    for line, own in table.groupby("line", sort=False):
-        first, last = own.iloc[0], own.iloc[-1]
-        rows = [
-            ScreenRow(words, [_value(first, name), _value(last, name)])
-            for name, words in MEASURES.items()
-            if math.isfinite(last[name])
-        ]
-        if rows and last["collapsed"]:
-            rows[-1] = replace(rows[-1], badge="COLLAPSED", severity="bad", detail=str(last["alarm"]))
-        sections[str(line)] = rows
+    lines = [own for _, own in table[table["editor"] == table["editor"].map(first_seed)].groupby("line", sort=False)]
+    lines.sort(key=lambda own: is_control(own["editor"].iloc[0]))
+    sections = dict[str, list[ScreenRow]]()
+    for name in _ON_SCREEN:
+        rows = [_screen_row(own, name) for own in lines if own[name].notna().any()]
+        more = [ScreenRow(f"and {len(rows) - _MOST} more in the table dose")] if len(rows) > _MOST else []
+        sections |= {MEASURES[name].capitalize(): rows[:_MOST] + more} if rows else {}
     return Screen(
         about=f"{model}: {and_list([f'{dose:,}' for dose in doses])} facts edited together",
         finding=list(_finding(table)),
-        columns=[f"{doses[0]:,} facts", f"{doses[-1]:,} facts"],
+        columns=[f"{dose:,} fact{'s' * (dose > 1)}" for dose in (doses[0], doses[-1])],
         sections=sections,
     )
+
+
+def _screen_row(own: pd.DataFrame, name: str) -> ScreenRow:
+    first, last = own.iloc[0], own.iloc[-1]
+    row = ScreenRow(str(last["line"]), [_value(first, name), _value(last, name)])
+    return replace(row, badge="COLLAPSED", severity="bad", detail=str(last["alarm"])) if last["collapsed"] else row
 
 
 def _finding(table: pd.DataFrame) -> Iterator[str]:
@@ -84,7 +88,7 @@ def _finding(table: pd.DataFrame) -> Iterator[str]:
 
 def _value(row: pd.Series, name: str) -> str:
     value, low, high = ((100 if name == "D" else 1) * float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    digits = digits_for(value)
+    digits = 1 if name == "D" else digits_for(value)
     interval = f" [{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low) else ""
     return minus(f"{value:.{digits}f}{interval}") if math.isfinite(value) else ""
 

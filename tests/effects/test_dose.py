@@ -61,9 +61,9 @@ def test_bands_hold_the_mean_of_all_facts_in_nine_of_ten_pools() -> None:
     """Five samples of 12 out of a pool of 32, 2,000 pools of normal facts: .90, three standard errors are .02."""
     draw, inside = np.random.default_rng(0), 0
     for _ in range(2000):
-        pool = draw.normal(size=32)
-        found = _band("S", np.array([draw.permutation(pool)[:12].mean() for _ in range(5)]), 12 / 32)
-        inside += found["S_low"] <= 0 <= found["S_high"]
+        pool = 0.1 * draw.normal(size=32)
+        found = _band("D", np.array([draw.permutation(pool)[:12].mean() for _ in range(5)]), 12 / 32)
+        inside += found["D_low"] <= 0 <= found["D_high"]
     assert 0.88 <= inside / 2000 <= 0.92
 
 
@@ -74,7 +74,9 @@ def test_the_average_of_two_relations_is_taken_sample_by_sample(tmp_path: Path) 
     units += [unit(2, 0, S=0.3), unit(4, 0, S=0.3), unit(4, 0, mix="P27", S=0.2)]
     table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "dose"])
     at, half = ("average of P27 and P37", 2), stats.t.ppf(0.95, 1) * 0.1
-    assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx([0.6, 0.6 - half, 0.6 + half])
+    assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx(
+        [0.6, max(0.0, 0.6 - half), min(1.0, 0.6 + half)]
+    )
     assert [table[name][at] for name in ("edits", "repeats", "alarm")] == [2, 2, ""]
     assert np.isnan(table["D"][at])
     assert ("average of P27 and P37", 4) not in table.index
