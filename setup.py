@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from setuptools import find_namespace_packages, find_packages, setup
+from setuptools import find_packages, setup
 
 # Folders that install below `seesaw_cf`, where links of the same names make their long names work in a checkout.
 FOLDERS = ("editors", "metrics", "builder_scripts")
@@ -19,7 +19,7 @@ def absolute(readme: str) -> str:
 packages = {*find_packages(include=["seesaw_cf", "seesaw_cf.*"])}
 packages |= {f"seesaw_cf.{name}" for folder in FOLDERS for name in find_packages(include=[folder, f"{folder}.*"])}
 # A folder of a metric is what `evaluate.load` takes, a file of its own name.
-packages |= {f"seesaw_cf.{name}" for name in find_namespace_packages(include=["metrics.*"], exclude=["*__pycache__*"])}
+packages |= {f"seesaw_cf.metrics.{file.parent.name}" for file in Path("metrics").glob("*/*.py")}
 setup(
     packages=sorted(packages),
     package_dir={"seesaw_cf": "seesaw_cf", **{f"seesaw_cf.{folder}": folder for folder in FOLDERS}},

@@ -33,7 +33,6 @@ SLOW_TRIES = 3  # of a query to which nothing comes, or nothing whole, or that t
 PAUSE = 1.0  # seconds before the second try; doubled each time, with jitter
 LONGEST_PAUSE = 600.0  # seconds; a server that asks for more ends the build with a message
 KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent
-CHUNK = 1 << 16
 
 _KNOCK_QUERY = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
 _LATER = "Check the address, use a longer --timeout, or repeat the command later: replies that came are kept."
@@ -150,8 +149,7 @@ class EndpointSource(Source):
         deadline = time.monotonic() + seconds
         try:
             with say_when_waiting(self._waiting_message), request.query().response as response:
-                reply = _read(response, deadline)
-                _check_whole(response, reply)
+                return _check_whole(response, _read(response, deadline))
         except wrapper.SPARQLExceptions.SPARQLWrapperException as error:  # for the codes that it knows
             raise self._http_failure(error.__context__, str(error)) from error
         except urllib.error.HTTPError as error:
@@ -163,7 +161,6 @@ class EndpointSource(Source):
             silent = any(isinstance(cause, TimeoutError) for cause in (error, getattr(error, "reason", None)))
             kind = "silent" if silent else "cut" if isinstance(error, http.client.IncompleteRead) else "busy"
             raise _Failure(f"{type(error).__name__}: {error}", kind) from error
-        return reply
 
     def _http_failure(self, error: Any, explanation: str) -> Exception:
         """Return the failure that a status code means: one that a later try may better, or an error."""
@@ -185,15 +182,15 @@ class EndpointSource(Source):
 def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
     """Read a whole reply; raises TimeoutError when parts still come after the deadline."""
     parts = []
-    while part := response.read1(CHUNK):
+    while part := response.read1(1 << 16):
         parts.append(part)
         if time.monotonic() > deadline:
             raise TimeoutError(f"the reply was not complete in time ({sum(map(len, parts))} bytes so far)")
     return b"".join(parts)
 
 
-def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
-    """Raise for a reply that is not a complete result.
+def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> bytes:
+    """Return the reply, which is a complete result.
 
     Raises:
         _Failure: The server says that this is a part: HTTP 206; Virtuoso's headers on a query that it ended, or on rows
@@ -209,6 +206,7 @@ def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
     if response.status == http.HTTPStatus.PARTIAL_CONTENT or state or (most.isdecimal() and found >= int(most)):
         message = response.headers.get("X-SQL-Message") or f"HTTP {response.status}, at most {most or 'some'} rows"
         raise _Failure(f"the server says that its reply is not whole: {message[:200]}", "slow")
+    return reply
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

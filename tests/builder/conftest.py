@@ -149,3 +149,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
     path = tmp_path_factory.mktemp("world") / "world.nt"
     write_world(path, World(1500, edits=read_seeds([edits_file])))
     return path
+
+
+@pytest.fixture(scope="session")
+def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Iterator[str]:
+    yield from serve(tmp_path_factory.mktemp("server"), world)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,9 @@ from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
 
-from .conftest import serve
 from .fault_proxy import FaultProxy
 
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 6), per_gender=10, true_per_gender=3, per_pair=5)
-
-
-@pytest.fixture(scope="module")
-def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Iterator[str]:
-    yield from serve(tmp_path_factory.mktemp("server"), world)
 
 
 def make(out: Path, source: Source, options: BuildOptions = FEW, seeds: list[Case] | None = None) -> Path:

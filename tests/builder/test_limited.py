@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from seesaw_cf.builder_scripts.sparql import FEMALE, SourceError, SourceTimeout
 from seesaw_cf.builder_scripts.tag import People, look_up
 from seesaw_cf.records.relations import RELATIONS
 
-from .conftest import serve
 from .fault_proxy import FaultProxy
 
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 2), per_gender=5, true_per_gender=2, per_pair=2)
@@ -30,11 +28,6 @@ ALIKE = (pytest.mark.slow, pytest.mark.exhaustive)
 SORTS = re.compile(r"(?s)wdt:P31 wd:Q5.*ORDER BY SHA256")
 LOOKS = re.compile("SHA256")
 COUNTS = re.compile(r"COUNT\(")
-
-
-@pytest.fixture(scope="module")
-def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Iterator[str]:
-    yield from serve(tmp_path_factory.mktemp("server"), world)
 
 
 def ends(*patterns: re.Pattern[str]) -> Any:

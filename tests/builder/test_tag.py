@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -138,6 +140,17 @@ def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle:
     }, "the edited person is known by then"
 
 
+@pytest.mark.slow
+def test_tagging_twice_gives_the_same_bytes_and_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path) -> None:
+    """The same records twice, and what was tagged once more."""
+    one, two = (tag(pairs, turtle, name)[1] for name in ("one", "two"))
+    more = tag(one, turtle, "more")[1]
+    of_one, of_two = ({str(f.relative_to(out)): f.read_bytes() for f in out.rglob("*.*")} for out in (one, two))
+    assert of_one == of_two
+    assert load_cases(str(more), "P27_P101") == load_cases(str(one), "P27_P101")
+    assert numbers(more)["pairs"] == {"had gold": 4}
+
+
 def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, turtle: Path, capsys: Any) -> None:
     _, out = tag(pairs, turtle)
     found = numbers(out)
@@ -233,19 +246,12 @@ def stripped(case: Case) -> Case:
     return replace(case, attribute_prompts=rows, effect_prompts=(), candidates=(), gold=())
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample's two configs of cases without what tagging adds."""
-    folder = tmp_path_factory.mktemp("bare")
-    for name in ("cross_subject", "cross_property"):
-        write_config(folder, name, cases_to_table(map(stripped, load_cases("sample", name))))
-    return folder
-
-
 @pytest.mark.slow
-def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag) -> None:
+def test_the_sample_without_its_tags_gets_them_back(tmp_path: Path, tag: Tag) -> None:
     """From the facts that it was built of."""
-    code, out = tag(bare, "sample")
+    for name in ("cross_subject", "cross_property"):
+        write_config(tmp_path / "bare", name, cases_to_table(map(stripped, load_cases("sample", name))))
+    code, out = tag(tmp_path / "bare", "sample")
     assert code == 0
     for old, new in zip(load_cases("sample", "cross_subject"), load_cases(str(out), "cross_subject"), strict=True):
         assert new == old
@@ -255,13 +261,6 @@ def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag) -> Non
         if new.gold:
             assert new.effect_prompts == old.effect_prompts
             assert set(new.candidates) == names
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    file = tmp_path / "world.ttl"
-    file.write_text(WORLD, encoding="utf-8")
-    return file
 
 
 def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) -> str:
@@ -274,29 +273,47 @@ def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) 
     return said
 
 
-def test_a_source_that_knows_nobody_is_refused(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
-    other = tmp_path / "other.ttl"
+def test_what_was_given_cannot_be_used(pairs: Path, tmp_path: Path, turtle: Path, capsys: Any) -> None:
+    names = ("other.ttl", "edits.json", "tag_facts.json", "folder/data")
+    other, edits, taken, folder = (tmp_path / name for name in names)
     other.write_text(f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n")
+    edits.write_text('[{"subject": "Ada", "prompt": "Ada was born in", "target_new": "Rome"}]')
+    taken.write_bytes(pairs.read_bytes())
+    folder.mkdir(parents=True)
     said = refused(capsys, tmp_path, pairs, "--source", other)
     assert "other.ttl knows nobody: it was asked about 450 people (Q90000000, " in said
-
-
-def test_records_without_anybody_are_refused(tmp_path: Path, world: Path, capsys: Any) -> None:
-    file = tmp_path / "edits.json"
-    file.write_text('[{"subject": "Ada", "prompt": "Ada was born in", "target_new": "Rome"}]')
-    said = refused(capsys, tmp_path, file, "--source", world)
-    assert "none of the 1 records identifies anybody" in said
-    assert "seesaw-cf build --edits" in said
-
-
-def test_what_was_given_cannot_be_used(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    said = refused(capsys, tmp_path, edits, "--source", turtle)
+    assert re.search("none of the 1 records identifies anybody.*seesaw-cf build --edits", said)
     assert "source 'nowhere.nt': no such file" in refused(capsys, tmp_path, pairs, "--source", "nowhere.nt")
-    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--source", world)
-    (tmp_path / "folder" / "data").mkdir(parents=True)
-    assert "a folder without cases in data/" in refused(capsys, tmp_path, tmp_path / "folder", "--source", world)
-    taken = tmp_path / "tag_facts.json"
-    taken.write_bytes(pairs.read_bytes())
-    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--source", world)
+    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--source", turtle)
+    assert "a folder without cases in data/" in refused(capsys, tmp_path, folder.parent, "--source", turtle)
+    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--source", turtle)
+
+
+@pytest.mark.slow(60)
+def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
+    reference: Callable[..., Path], tag: Tag, tmp_path: Path
+) -> None:
+    """Two cases of each released file, tagged from invented facts, run and reported."""
+    names, turtle = ("P27_P101", "P21_P101", "P19_P101"), PREFIXES
+    files = [tmp_path / f"seesaw_cf_{name}.json" for name in names]
+    for file in files:
+        records = json.loads(reference("seesaw", file.name).read_text(encoding="utf-8"))[:2]
+        file.write_text(json.dumps(records), encoding="utf-8")
+        turtle += invented(id for record in records for id in record["attribute_aux_info"])
+        for rewrite in (record["requested_rewrite"] for record in records):
+            edit = f"wdt:{rewrite['relation_id']} wd:{rewrite['target_true']['id']} ; wdt:P101 wd:Q413"
+            name = json.dumps(rewrite["subject"], ensure_ascii=False)
+            turtle += f"wd:Q7{len(turtle):08} wdt:P31 wd:Q5 ; {edit} ; rdfs:label {name}@en .\n"
+    (tmp_path / "world.ttl").write_text(turtle, encoding="utf-8")
+    code, out = tag(files, tmp_path / "world.ttl")
+    assert code == 0
+    words = ["audit", "seesaw-tiny", "--editor", "ft", "--control", "none", "--quiet", "--data", str(out)]
+    configs = [word for name in names for word in ("--config", name)]
+    assert main([*words, *configs, "--out", str(tmp_path / "run")]) == 0
+    tables = tmp_path / "run" / "report" / "tables"
+    assert set(pd.read_csv(tables / "groups.csv")["axis"]) >= {"gender", "race", "region"}
+    assert set(pd.read_csv(tables / "other_facts.csv")["asked"]) == {"all", "P101"}
 
 
 class Slow(Source):
@@ -321,8 +338,8 @@ def recorded(source: Source) -> People:
     return people
 
 
-def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) -> None:
-    store = StoreSource(world)
+def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(turtle: Path) -> None:
+    store = StoreSource(turtle)
     slow = Slow(store, FEW)
     found = recorded(slow)
     assert found == recorded(store)
@@ -330,16 +347,16 @@ def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) ->
     assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
 
 
-def test_what_was_not_finished_in_time_is_repeated_offline(world: Path, tmp_path: Path) -> None:
-    slow = Slow(StoreSource(world), FEW)
+def test_what_was_not_finished_in_time_is_repeated_offline(turtle: Path, tmp_path: Path) -> None:
+    slow = Slow(StoreSource(turtle), FEW)
     found = recorded(CachedSource(slow, tmp_path))
     asked = list(slow.sizes)
     assert recorded(CachedSource(slow, tmp_path, offline=True)) == found
     assert slow.sizes == asked
 
 
-def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
-    slow = Slow(StoreSource(world), 0)
+def test_an_endpoint_that_finishes_no_form_is_named(turtle: Path) -> None:
+    slow = Slow(StoreSource(turtle), 0)
     with pytest.raises(SourceError, match=r"^slow did not finish any form .* about one of the people"):
         recorded(slow)
     assert slow.sizes == [200, 10, 1]

@@ -7,6 +7,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.base.types import ClozeScore
@@ -199,3 +200,17 @@ def test_the_authors_coupled_records_are_read_in_both_forms(tmp_path: Path, form
         assert str(subject["essay"]).endswith("- architect")
         facts = {fact["property"]: [value["str"] for value in fact["values"]] for fact in related["ground_truth"] or ()}
         assert facts == {"country": ["France"], "significant place": ["Eiffel Tower"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_the_authors_coupled_records_run_and_are_tagged(tmp_path: Path, form: str) -> None:
+    file, facts = written(tmp_path / "coupled.json", {**FORMS[form], "dependancies": COUPLED}), tmp_path / "facts.ttl"
+    words = ["seesaw-tiny", "--editor", "ft", "--data", str(file), "--control", "none", "--quiet"]
+    assert main(["audit", *words, "--out", str(tmp_path / "run")]) == 0
+    wikidata = "http://www.wikidata.org"
+    facts.write_text(f"<{wikidata}/entity/Q243> <{wikidata}/prop/direct/P31> <{wikidata}/entity/Q90> .\n")
+    folders = ["--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "tagged")]
+    assert main(["tag", str(file), "--source", str(facts), *folders]) == 0
+    (rows,) = (tmp_path / "tagged").glob("data/tag_facts/*.parquet")
+    assert pq.read_table(rows)["person"].to_pylist() == ["Q243"]

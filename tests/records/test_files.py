@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +263,21 @@ def test_what_to_import_must_be_clear(released: Path, tmp_path: Path) -> None:
         import_files([released, other], tmp_path / "out")
     with pytest.raises(StorageError, match=r"gone\.json: No such file"):
         import_files(tmp_path / "gone.json", tmp_path / "out")
+
+
+def test_a_locked_folder_cannot_be_read_or_written(released: Path) -> None:
+    """Root may look into all, so it goes on as nobody, below a folder that is open to everybody."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copytree(released, folder / "in")
+        (folder / "locked").mkdir(mode=0)
+        os.seteuid(user or 65534)
+        try:
+            with pytest.raises(StorageError, match=r"/locked/out.*no right to look into its folder"):
+                import_files(folder / "in", folder / "locked" / "out")
+            with pytest.raises(StorageError, match=r"/locked/x\.json.*no right to look into its folder"):
+                import_files(folder / "locked" / "x.json", folder / "out")
+        finally:
+            os.seteuid(user)
