@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers import AutoModelForSequenceClassification, EarlyStoppingCallback, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
 from seesaw_cf.base.errors import RecordError, need
@@ -38,6 +38,8 @@ from seesaw_cf.texts.judge import digest
 from seesaw_cf.texts.tables import RunTexts
 from seesaw_cf.texts.training import TrainingData, label_scores, people_training, rating_scores, read_training
 
+_VALIDATION = 4  # one of so many parts of the groups stops the training
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -45,9 +47,11 @@ class Recipe:
 
     Attributes:
         learning_rate, weight_decay: Of AdamW.
-        epochs: How many.
+        epochs: At most.
         batch_size, accumulation: Rows per step and steps per update.
         warmup: Updates of rising learning rate; below 1 a share of all updates.
+        patience: Stop after this many epochs without a smaller loss on a quarter of the groups; 0 = train all epochs on
+            all rows, keep the last.
         max_length: Tokens of a pair.
         half: 16-bit floats, on a GPU only.
     """
@@ -58,12 +62,13 @@ class Recipe:
     accumulation: Positive = 1
     weight_decay: float = 0.01
     warmup: float = 0.1
+    patience: int = 2
     max_length: Positive = 512
     half: bool = False
 
 
 # "leme": LEME, Appendix B.3, for microsoft/deberta-v3-large and a GPU.
-RECIPES = {"small": Recipe(), "leme": Recipe(6e-6, 20, 1, 4, warmup=1000, half=True)}
+RECIPES = {"small": Recipe(), "leme": Recipe(6e-6, 20, 1, 4, warmup=1000, patience=0, half=True)}
 
 
 def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitted:
@@ -89,27 +94,36 @@ def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitt
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, encoder, ignore_mismatched_sizes=True, **labels)
     length = min(recipe.max_length, longest_input(model))
     rows = [(row.pair, int(row.target) if names else to_output(row.target)) for row in data.rows]
+    folds = min(_VALIDATION, len(set(data.groups()))) if recipe.patience else 0
+    train, held = _folds(data, folds, seed)[0] if folds > 1 else (range(len(rows)), [])
 
     def collate(batch: Sequence[tuple[Pair, float]]) -> dict[str, torch.Tensor]:
         encoded = encode_pairs(tokenizer, [pair for pair, _ in batch], length)
         return {**encoded, "labels": torch.tensor([target for _, target in batch])}
 
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(model, _arguments(folder, recipe, seed), collate, rows)
+        trainer = Trainer(
+            model, _arguments(folder, recipe, seed, bool(held)), collate, [rows[number] for number in train],
+            [rows[number] for number in held] or None,
+            callbacks=[EarlyStoppingCallback(recipe.patience)] if held else [],
+        )  # fmt: skip
         trainer.model_accepts_loss_kwargs = False  # the loss is a mean per step, to be divided by the accumulation
         trainer.remove_callback(PrinterCallback)
         trainer.train()
     return model.cpu().eval(), tokenizer
 
 
-def _arguments(folder: str, recipe: Recipe, seed: int) -> TrainingArguments:
+def _arguments(folder: str, recipe: Recipe, seed: int, stops_early: bool) -> TrainingArguments:
+    each_epoch = "epoch" if stops_early else "no"
     with need("accelerate", extra="longform", what_for="training"):
         return TrainingArguments(
             folder, num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=seed,
             per_device_train_batch_size=recipe.batch_size, gradient_accumulation_steps=recipe.accumulation,
             weight_decay=recipe.weight_decay, warmup_steps=recipe.warmup,
-            fp16=recipe.half and torch.cuda.is_available(), remove_unused_columns=False, report_to=[],
-            disable_tqdm=True, logging_strategy="no", dataloader_pin_memory=False, save_strategy="no",
+            fp16=recipe.half and torch.cuda.is_available(), save_total_limit=1, save_only_model=True,
+            remove_unused_columns=False, label_names=["labels"], report_to=[], disable_tqdm=True,
+            logging_strategy="no", dataloader_pin_memory=False, eval_strategy=each_epoch, save_strategy=each_epoch,
+            load_best_model_at_end=stops_early,
         )  # fmt: skip
 
 

@@ -194,7 +194,7 @@ def test_the_command_trains_on_a_folder_and_refuses_to_label_those_texts(
 @pytest.mark.slow
 def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
-    recipe = Recipe(5e-3, epochs=3, max_length=64)
+    recipe = Recipe(5e-3, epochs=3, patience=1, max_length=64)
     report = train(data, encoder, tmp_path / "out", recipe, folds=4)
     assert json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["figures"] == report["figures"]
     constant = report["figures"]["constant"]["all"]
@@ -214,7 +214,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
 @pytest.mark.slow
 def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
-    recipe = Recipe(5e-3, epochs=20, max_length=64)
+    recipe = Recipe(5e-3, epochs=20, patience=0, max_length=64)
     model, tokenizer = fit(data, encoder, recipe, seed=1)
     again = fit(data, encoder, recipe, seed=1)
     for name, weights in model.state_dict().items():
@@ -236,7 +236,7 @@ def sample(text: str) -> SurveySample:
 @pytest.mark.slow
 def test_a_saved_rater_answers_the_survey_the_same_in_any_batch(tmp_path: Path, encoder: str) -> None:
     data = read_training(write_csv(tmp_path / "rows.csv", rated_rows()))
-    report = train(data, encoder, tmp_path / "out", Recipe(5e-3, epochs=10, max_length=64), folds=2)
+    report = train(data, encoder, tmp_path / "out", Recipe(5e-3, epochs=10, max_length=64, patience=0), folds=2)
     assert report["figures"]["constant"]["all"]["mean_absolute_error"]["value"] == 3.0
     assert report["figures"]["trained"]["all"]["n"] == 16
     rater = load_rater(tmp_path / "out")
@@ -275,7 +275,7 @@ def test_no_group_and_no_text_is_ever_on_both_sides(monkeypatch: pytest.MonkeyPa
 
 
 def test_published_settings() -> None:
-    assert RECIPES["leme"] == Recipe(6e-6, 20, 1, 4, 0.01, 1000, 512, half=True)  # LEME, Appendix B.3
+    assert RECIPES["leme"] == Recipe(6e-6, 20, 1, 4, 0.01, 1000, 0, 512, half=True)  # LEME, Appendix B.3
 
 
 def test_figures_of_labels_by_hand() -> None:
