@@ -92,18 +92,6 @@ def test_few_edits_have_no_p_below_what_their_orders_allow(edits: int) -> None:
         assert found["p"] >= 2 / math.factorial(edits)
 
 
-def test_means_have_no_interval_below_five_edits() -> None:
-    def mean(edits: int) -> Any:
-        columns = {name: [values[0]] * edits for name, values in COLUMNS.items()}
-        columns["new_fact"] = ["Ann lives in Oslo", "Ann sings"] * (edits // 2)
-        found: Any = leme_auto(range(edits), PassageColumns(**columns))
-        return found["means"]["rouge1_edit_subject"]
-
-    assert mean(4)["note"].startswith("too few cases: 4, 5 needed")
-    assert math.isnan(mean(4)["low"])
-    assert mean(6)["low"] < mean(6)["value"] < mean(6)["high"]
-
-
 def test_repeating_an_edits_rows_does_not_make_evidence() -> None:
     measure, rating, case = [1.0, 2, 3, 4, 5], [2.0, 1, 4, 3, 5], [1, 2, 3, 4, 5]
     once = as_json(correlations)(case, {"perplexity": measure}, {"fluency": rating}, draws=0)["perplexity"]

@@ -10,8 +10,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.released import read_pairs, released_annotations, released_flaws
-from seesaw_cf.texts.report.collected import collect
-from seesaw_cf.texts.report.people import people_frame
+from seesaw_cf.texts.report.people import collect, people_frame
 from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS
 
 Reference = Callable[..., Path]

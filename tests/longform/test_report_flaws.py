@@ -19,9 +19,8 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import adjust
 from seesaw_cf.texts.pairs import flaw_row
-from seesaw_cf.texts.report.collected import collect
 from seesaw_cf.texts.report.flaws import flaw_frame, reflected_rows, repeat_rows
-from seesaw_cf.texts.report.people import people_frame
+from seesaw_cf.texts.report.people import collect, people_frame
 from seesaw_cf.texts.report.rows import frame_of
 from seesaw_cf.texts.tables import REFLECTED
 
@@ -119,17 +118,6 @@ def test_the_published_rule_counts_pairs_not_edits(hits: int, missed_in_twos: in
     found = rows(table, "judge_right", ["judge"]).query("answer == 'judge'")
     assert found["value"].tolist() == pytest.approx([hits / 300] * 2)
     assert set(zip(found["n"], found["n_edits"])) == {(300, 269)}
-
-
-def test_other_raters_need_five_and_are_told_apart_from_these() -> None:
-    few = ratings(a=[1, 0, 1, 0, 1, 0] * 2, b=[0, 0, 1, 0, 1, 1] * 2)
-    found = rows(few, "flaw")
-    assert found["note"].str.startswith("too few raters: 2").any()
-    assert found["p_adjusted"].isna().all(), "no test for raters like these"
-    assert rows(few, "flaw_these_raters")["p"].notna().all(), "these two alone have an interval over edits"
-    mixed: dict[str, Any] = {f"r{n}": random.Random(n).choices((0, 1), k=12) for n in range(6)}
-    many = rows(ratings(**mixed), "flaw")
-    assert ((many["low"] < many["value"]) & (many["value"] < many["high"])).all()
 
 
 def test_intervals_of_shares_stay_within_0_and_1() -> None:
@@ -308,16 +296,3 @@ def test_the_public_ratings_give_tables_6_20_and_21(public: Any) -> None:
     assert means["p_adjusted"].isna().all(), "three raters are too few to speak of others"
     these = public[(public["what"] == "flaw_these_raters") & (public["p_adjusted"] < 0.05)]
     assert {("P21", "sexism"), ("P27", "xenophobia")} <= set(zip(these["relation"], these["asked"]))
-
-
-@pytest.mark.slow
-def test_one_rater_against_the_other_two(reference: Reference) -> None:
-    files = [reference("annotators", f"{name}.csv") for name in ("a1", "a2", "a3")]
-    people = collect(files, ["flaws"])
-    sexism: Any = (
-        people_frame(people, judges=["a2"], draws=50).query("what == 'judge_kappa' and asked == 'sexism'").iloc[0]
-    )
-    assert sexism["n"] + sexism["n_split"] == 300
-    assert sexism["n"] > 200, "on the others the two disagree, and neither is right because of that"
-    assert sexism["verdict"] == "agrees"
-    assert sexism["low"] > 0.3

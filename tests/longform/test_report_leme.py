@@ -16,17 +16,16 @@ from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.report.comparisons import (
     correlations,
+    edit_kinds,
+    kind_differences,
     label_tests,
     lower_tests,
     pearson_statistics,
     weighted_spearman,
 )
 from seesaw_cf.texts.report.leme import (
-    by_type,
     claim_rows,
     drift_rows,
-    edit_kinds,
-    kind_differences,
     labelled,
     leme_frame,
     mean_rows,
@@ -82,19 +81,6 @@ def test_a_case_weighs_one_whatever_its_number_of_ratings() -> None:
     assert (row["n"], row["n_edits"], row["n_missing"]) == (8, 6, 1)
     assert row["low"] < row["value"] < row["high"]
     assert row["sd"] == pytest.approx(np.std([7, 7, 1, 3, 3, 3, 3, 3], ddof=1))
-
-
-def test_few_cases_have_a_mean_and_the_reason_why_no_interval() -> None:
-    row = only(means(rated(ratings({"memit": [1.0, 7.0]}))))
-    assert row["value"] == 4
-    assert np.isnan(row["low"])
-    assert "too few cases" in row["note"]
-
-
-def test_question_types_are_means_over_their_items() -> None:
-    items = (("new_fact_main_passage", 6.0), ("topicality", 2.0), ("new_fact_related_passage", 4.0))
-    found = means(by_type(rated(*(ratings({"memit": [value]}, item) for item, value in items))))
-    assert dict(zip(found["asked"], found["value"], strict=True)) == {"edit": 5.0, "topicality": 2.0}
 
 
 def test_wilcoxon_golden() -> None:
@@ -261,27 +247,9 @@ def test_short_form_and_kinds_from_scores() -> None:
         "ground_truth": 0,
         "locality": 1,  # wrong before and after: unchanged
     }
-    kinds = edit_kinds(scores(SCORED), None, [2])
+    kinds = edit_kinds(scores(SCORED), [2])
     assert kinds["kind"].tolist() == ["updating", "injection", "correction"]
     assert kinds["already_true"].tolist() == [False, True, False]
-
-
-def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> None:
-    parts = [
-        annotated({"none": labels}, claim_kind=kind, sample=sample).to_pylist()
-        for kind, sample, labels in (
-            ("old_fact", 0, ["supports", "supports", "neutral"]),
-            ("old_fact", 1, ["supports", "contradicts", "neutral"]),
-            ("new_fact", 0, ["neutral", "neutral", "supports"]),
-            ("new_fact", 1, ["neutral", None, "supports"]),
-        )
-    ]
-    rows = [row for part in parts for row in part] + annotated({"none": [None] * 4}, claim_kind="old_fact").to_pylist()
-    kinds = edit_kinds(None, labelled(table(annotated({}).schema, rows)))
-    assert kinds["kind"].tolist() == ["updating", "injection", "injection"]
-    assert kinds["already_true"].tolist() == [False, False, True]
-    with pytest.raises(RecordError, match="no scores of kind 'efficacy' and no claims about the subject's"):
-        edit_kinds(None, labelled(annotated({"rome": ["supports"]}, claim_kind="old_fact")))
 
 
 def test_shares_of_kinds_as_in_table_14() -> None:
@@ -303,7 +271,7 @@ def test_differences_between_kinds() -> None:
     knew = {case: case % 12 < 6 for case in range(24)}
     rows = [("ft", case, "efficacy", "target_true", "pre", held) for case, held in knew.items()]
     rows += [("ft", case, "efficacy", "target_new", "pre", case == 0) for case in range(24)]
-    kinds = edit_kinds(scores(rows), None, range(12, 24))
+    kinds = edit_kinds(scores(rows), range(12, 24))
     wiggle = [0.0, 0.1, -0.1, 0.2, -0.2, 0.0]
     numbers = [value + extra for value in (2, 5, 7, 4) for extra in wiggle]
     found = frame_of(kind_differences("by_kind", values_of("memit", "edit", numbers), kinds))
@@ -325,18 +293,6 @@ def test_renaming_methods_permutes_rows() -> None:
     for old, new in (("a", "b"), ("b", "a")):
         assert one["value"][old] == two["value"][new]
         assert one["low"][old] == pytest.approx(two["low"][new])
-
-
-def test_differences_between_kinds_need_both_kinds() -> None:
-    rows = [("ft", case, "efficacy", "target_true", "pre", case < 3) for case in range(6)]
-    kinds = edit_kinds(scores(rows), None)
-    values = values_of("ft", "edit", [1.0, 2, 3, 4, 5, 6])
-    found = only(frame_of(kind_differences("by_kind", values, kinds)), reference="updating")
-    # The model knew the old answer in cases 0 to 2, means 2 and 5; with fewer than five cases there is no interval.
-    assert (found["value"], found["n_first"], found["n_second"]) == (pytest.approx(-3), 3, 3)
-    assert found["note"] == "too few cases: 3 in the first and 3 in the second, 5 needed (3.0 and 3.0 effective)"
-    assert np.isnan(found["low"])
-    assert not list(kind_differences("by_kind", values, kinds[kinds["case_id"] < 3]))
 
 
 def test_settings_of_one_run_are_kept_apart_in_every_table() -> None:

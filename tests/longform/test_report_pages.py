@@ -48,13 +48,7 @@ def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
         row | {"item": "fluency", "rater": f"judge{text}", "rating": 4.0 if row["phase"] == "pre" else 2.0}
         for row in about
     ]
-    fact = {
-        "claim_kind": "ground_truth",
-        "claim_id": "P1",
-        "claim": f"a fact{text}",
-        "annotator": "nli",
-        "evidence": [],
-    }
+    fact = {"claim_kind": "ground_truth", "claim_id": "P1", "claim": f"a fact{text}", "annotator": "nli"}
     marked = [
         row | fact | {"label": "contradicts" if row["phase"] == "post" and row["case_id"] > 1 else "supports"}
         for row in about

@@ -1,22 +1,24 @@
-"""Tests between editors and correlations of measures, corrected for their number and for rows that share a case."""
+"""Tests between editors, correlations of measures, kinds of edits: corrected for their number, clustered by case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
-from seesaw_cf.stats import cluster_weights
+from seesaw_cf.stats import cluster_weights, proportion
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.simple import case_estimate
-from seesaw_cf.texts.report.rows import BASELINE, adjusted, blocks, text_row
+from seesaw_cf.texts.report.rows import BASELINE, BLOCKS, adjusted, blocks, text_row
 
 _NAN = float("nan")
 
@@ -43,19 +45,22 @@ def lower_tests(what: str, values: pd.DataFrame) -> Iterator[Row]:
 
 
 def _signed_rank(what: str, part: pd.DataFrame, names: Row) -> Row:
-    pair = [names["editor"], BASELINE]
-    cases = part.pivot_table(index="case_id", columns="editor", values="value", aggfunc="mean")
-    cases = cases.reindex(columns=pair).dropna()
-    shared = part[part["case_id"].isin(cases.index) & part["editor"].isin(pair)]
-    change = case_estimate(
-        shared["value"], shared["case_id"], *((shared["editor"] == name).to_numpy() for name in pair)
-    )
-    differences = (cases[pair[0]] - cases[BASELINE]).to_numpy()
+    change, shared = paired(part, names["editor"])
+    cases = shared.pivot_table(index="case_id", columns="editor", values="value")
+    differences = cases.reindex(columns=[BASELINE, names["editor"]]).diff(axis=1).iloc[:, 1].to_numpy()
     moved = differences[differences != 0]
     p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else _NAN
     more = {"p": p, "p_clustered": change.p, "n_edits": len(cases), "n_equal": len(cases) - moved.size}
     note = change.note if moved.size else "no case differs"
     return text_row(what, change, control=BASELINE, **names, **more, note=note)
+
+
+def paired(values: pd.DataFrame, editor: str) -> tuple[Estimate, pd.DataFrame]:
+    """Return the mean of case means after minus before an edit, and the rows of the cases that have both."""
+    both = values[values["editor"].isin([editor, BASELINE])].dropna(subset="value")
+    both = both[both.groupby("case_id")["editor"].transform("nunique") == 2]
+    after = (both["editor"] == editor).to_numpy()
+    return case_estimate(both["value"], both["case_id"], after, ~after), both
 
 
 def label_tests(marked: pd.DataFrame, *, draws: int = 1000) -> Iterator[Row]:
@@ -101,12 +106,9 @@ def _counts(part: pd.DataFrame, pair: Sequence[str]) -> NDArray[np.int64]:
     """Count claims of the cases that both editors have: (cases, editors, labels)."""
     chosen = part[part["editor"].isin(pair)]
     chosen = chosen[chosen.groupby("case_id")["editor"].transform("nunique") == len(pair)]
-    case, cases = pd.factorize(chosen["case_id"])
-    out = np.zeros((len(cases), len(pair), len(LABELS)), dtype=np.int64)
-    editor, label = ([names.index(name) for name in chosen[column]]
-                     for names, column in ((list(pair), "editor"), (list(LABELS), "label")))  # fmt: skip
-    np.add.at(out, (case, np.array(editor, np.intp), np.array(label, np.intp)), 1)
-    return out
+    counts = chosen.groupby(["case_id", "editor", "label"]).size().unstack(["editor", "label"], fill_value=0)
+    columns = pd.MultiIndex.from_product([pair, LABELS])
+    return counts.reindex(columns=columns, fill_value=0).to_numpy(np.int64).reshape(-1, len(pair), len(LABELS))
 
 
 def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -155,18 +157,18 @@ def _spearman(long: pd.Series, short: pd.Series, draws: int, names: Row) -> Row:
         note = "fewer than three pairs" if len(pairs) < 3 else "a measure has one value only"
         return text_row("correlation", Estimate(_NAN, note=note), **names)
     correlation = stats.spearmanr(x, y)
-    rho, names["p_paper"] = float(correlation.statistic), float(correlation.pvalue)
-    if n_cases < MIN_EFFECTIVE:
-        note = f"too few cases for an interval ({n_cases})"
-        return text_row("correlation", Estimate(rho, note=note), **names)
+    found, names["p_paper"] = Estimate(float(correlation.statistic)), float(correlation.pvalue)
     drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, 0)[:, case])
-    spread = float(np.nanstd(np.arctanh(np.clip(drawn, -1 + 1e-9, 1 - 1e-9)), ddof=1))
-    centre, half = float(np.arctanh(np.clip(rho, -1 + 1e-9, 1 - 1e-9))), stats.t.ppf(0.975, n_cases - 1) * spread
-    if spread <= 1e-9:
-        return text_row("correlation", Estimate(rho, note="no spread between bootstrap samples"), **names)
+    centre, *drawn = np.arctanh(np.clip([found.value, *drawn], -1 + 1e-9, 1 - 1e-9)).tolist()
+    spread = float(np.nanstd(drawn, ddof=1))
+    if n_cases < MIN_EFFECTIVE or spread <= 1e-9:
+        few = n_cases < MIN_EFFECTIVE
+        note = f"too few cases for an interval ({n_cases})" if few else "no spread between bootstrap samples"
+        return text_row("correlation", replace(found, note=note), **names)
+    half = stats.t.ppf(0.975, n_cases - 1) * spread
+    low, high = np.tanh([centre - half, centre + half]).tolist()
     p = float(2 * stats.t.sf(abs(centre) / spread, n_cases - 1))
-    found = Estimate(rho, float(np.tanh(centre - half)), float(np.tanh(centre + half)), p=p)
-    return text_row("correlation", found, **names)
+    return text_row("correlation", replace(found, low=low, high=high, p=p), **names)
 
 
 def weighted_spearman(
@@ -195,3 +197,79 @@ def _ranks(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray
     group = np.unique(values, return_inverse=True)[1]
     mass = weights @ np.eye(int(group.max()) + 1)[group]
     return np.asarray((mass.cumsum(axis=1) - mass / 2 + 0.5)[:, group])
+
+
+# Kinds of edits: Table 14, Figures 6 and 7.
+
+
+def edit_kinds(scores: pa.Table, factual: Collection[int] = ()) -> pd.DataFrame:
+    """Return what each edit is to the unedited model, by its first choice after the edit's own prompt.
+
+    The old target: it held the old fact; the new one: the edit was already true.
+
+    Args:
+        scores: A score table; rows of kind "efficacy" and phase "pre" are used.
+        factual: case_ids of edits with a true new fact; the rest are counterfactual.
+
+    Returns:
+        One row per case: case_id, `knew_old`, `already_true` (True, False, or None when unknown), `factual`,
+        `kind` ("injection", "updating", "correction", or "" when unknown).
+
+    Source: LEME section 5.5 and appendix H (the pre-edit statement under the short evaluation).
+    """
+    frame: pd.DataFrame = scores.to_pandas()
+    before = (frame["kind"] == "efficacy") & (frame["phase"] == "pre") & (frame["status"] == "ok")
+    rows = frame[before].astype({"greedy": float})
+    held = rows.pivot_table(index="case_id", columns="role", values="greedy", aggfunc="max")
+    held = held.reindex(columns=["target_true", "target_new"]).set_axis(["knew_old", "already_true"], axis=1)
+    out = (held == 1).astype(object).where(held.notna(), None).reset_index().astype({"case_id": np.int64})
+    out["factual"] = out["case_id"].isin(list(factual))
+    update = np.where(out["factual"], "correction", "updating")
+    unknown, old = out["knew_old"].isna(), out["knew_old"].eq(True)
+    return out.assign(kind=np.where(unknown, "", np.where(old, update, "injection")))
+
+
+def kind_shares(kinds: pd.DataFrame) -> Iterator[Row]:
+    """Yield how many edits update a fact that the model held, and how many were already true: Table 14."""
+    for key, rows in blocks(kinds, "factual"):
+        setting = "factual" if key.pop("factual") else "counterfactual"
+        for asked, column in (("fact update", "knew_old"), ("already true", "already_true")):
+            known = rows[column].dropna()
+            share = proportion(int(known.astype(bool).sum()), len(known))
+            more = {"n_missing": len(rows) - len(known), "n_edits": len(known)}
+            yield text_row("edit_kind", share, asked=asked, answer=setting, scale="share", **key, **more)
+
+
+def kind_differences(what: str, values: pd.DataFrame, kinds: pd.DataFrame) -> Iterator[Row]:
+    """Yield how much a measure differs with the kind of edit (Figure 6: long form, Figure 7: short form).
+
+    `reference` is the contrast: "already_true" against not; "updating" against injection among counterfactual edits;
+    "correction" against injection among factual ones. Corrected within block and contrast; what has no case on one side
+    has no row.
+
+    Args:
+        what: Of which number.
+        values: editor, case_id, asked, value, and columns of blocks.
+        kinds: Rows of `edit_kinds`.
+    """
+    on = ["case_id", *(name for name in BLOCKS if name in values and name in kinds)]
+    joined = values[values["value"].notna()].merge(kinds, on=on, how="inner")
+    for key, block in blocks(joined):
+        for contrast in ("already_true", "updating", "correction"):
+            rows = [
+                _difference(what, part, contrast, {**key, "asked": asked, "editor": editor})
+                for (asked, editor), part in block.groupby(["asked", "editor"], observed=True)
+            ]
+            yield from adjusted(one for one in rows if one["n_first"] and one["n_second"])
+
+
+def _difference(what: str, part: pd.DataFrame, contrast: str, names: Row) -> Row:
+    if contrast == "already_true":
+        cases = part[part["already_true"].notna()]
+        first = cases["already_true"].astype(bool).to_numpy()
+    else:
+        cases = part[(part["factual"] == (contrast == "correction")) & (part["kind"] != "")]
+        first = (cases["kind"] == contrast).to_numpy()
+    sides = {"n_first": cases["case_id"][first].nunique(), "n_second": cases["case_id"][~first].nunique()}
+    found = case_estimate(cases["value"], cases["case_id"], first, ~first)
+    return text_row(what, found, reference=contrast, **names, **sides)

@@ -53,23 +53,19 @@ def flaw_rows(frame: pd.DataFrame, judges: Collection[str] = (), draws: int = 10
     people, rated = frame[~model], frame[~model] if (~model).any() else frame
     for rater, own in frame.groupby("rater", sort=False):
         given = own.dropna(subset="rating")
-        more = {"n_missing": len(own) - len(given), "n_pairs": own["item"].nunique()}
-        found = share_estimate(given["rating"] == 0, given["edit"])
-        yield text_row("equal_answers", found, rater=rater, scale="share", **more)
-    these = set(rated["rater"])
+        more: Row = {"n_missing": len(own) - len(given), "n_pairs": own["item"].nunique(), "scale": "share"}
+        yield text_row("equal_answers", share_estimate(given["rating"] == 0, given["edit"]), rater=rater, **more)
+    by_rater = frame.assign(rated_by=frame["rater"].where(model, PEOPLE))
     yield from mean_flaws("flaw", rated, judges)
-    yield from mean_flaws("flaw_these_raters", rated, these)
-    yield from mean_flaws(
-        "flaw_by_editor", frame.assign(rated_by=frame["rater"].where(model, PEOPLE)), judges, "rated_by"
-    )
-    for (editor, relation, flaw), part in rated.dropna(subset="rating").groupby(
-        ["editor", "relation", "asked"], sort=True, observed=True
-    ):
+    yield from mean_flaws("flaw_these_raters", rated, set(rated["rater"]))
+    yield from mean_flaws("flaw_by_editor", by_rater, judges, "rated_by")
+    by = ["editor", "relation", "asked"]
+    for (editor, relation, flaw), part in rated.dropna(subset="rating").groupby(by, sort=True, observed=True):
         for what, side in (("flaw_more", 1), ("flaw_less", -1)):
             found = share_of_rows(part["rating"] == side, part["edit"])
             yield text_row(what, found, editor=editor, relation=relation, asked=flaw, scale="share")
-    answers = people.rename(columns={"rating": "value", "edit": "group"})
-    yield from agreement_rows(answers, "flaws", "nominal", draws)
+    answers = people.rename(columns={"rating": "value", "edit": "case_id"})
+    yield from agreement_rows(answers, "flaws", people["asked"], draws)
     if len(people):
         yield from judge_rows(frame, judges, draws)
 

@@ -158,11 +158,9 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
         nats = np.log(perplexities(frame["text"].tolist(), *load_model(model)))
         return frame[["editor", "case_id"]].assign(asked="log_perplexity", value=nats)
     columns = passage_columns(samples)
-    measured: Callable[[], Mapping[str, Sequence[float]]] = {
-        "nli": lambda: nli_measures(columns, EncoderClassifier(model).probabilities),
-        "bertscore": lambda: bertscore_measures(columns, model),
-    }[name]
-    return _rows(samples, measured())
+    if name == "nli":
+        return _rows(samples, nli_measures(columns, EncoderClassifier(model).probabilities))
+    return _rows(samples, bertscore_measures(columns, model))
 
 
 def token_vectors(texts: Sequence[str], encoder: str, device: str = "cpu") -> dict[str, Floats]:
@@ -231,15 +229,16 @@ def nli_measures(columns: PassageColumns, probabilities: Probabilities) -> dict[
         "nli_edit_subject", ... -> value per row, NaN where a text is missing.
     """
     edit = [[fact] for fact in columns.new_fact]
-    questions = {
-        "nli_edit_subject": (columns.subject_passage, edit),
-        "nli_factual_subject": (columns.subject_passage, columns.subject_facts),
-        "nli_edit_related": (columns.related_passage, edit),
-        "nli_factual_related": (columns.related_passage, columns.related_facts),
+    sides = {
+        "subject": (columns.subject_passage, columns.subject_facts),
+        "related": (columns.related_passage, columns.related_facts),
     }
     pairs = {
-        name: [[(text, fact) for fact in own if text.strip() and fact.strip()] for text, own in zip(passages, facts)]
-        for name, (passages, facts) in questions.items()
+        f"nli_{about}_{side}": [
+            [(text, fact) for fact in own if text.strip() and fact.strip()] for text, own in zip(passages, asked)
+        ]
+        for side, (passages, facts) in sides.items()
+        for about, asked in (("edit", edit), ("factual", facts))
     }
     asked = list(dict.fromkeys(pair for rows in pairs.values() for row in rows for pair in row))
     scores = dict(zip(asked, nli_score(probabilities(asked)))) if asked else {}

@@ -102,12 +102,8 @@ def _panel(rows: pd.DataFrame, title: str, label: str, across: str, colours: Map
     ordered = rows.assign(value_of=pd.factorize(rows[across])[0], edited=rows["editor"] != BASELINE)
     ordered = ordered.sort_values(["value_of", "edited"], kind="stable")
     lines = list(dict.fromkeys(zip(ordered[across], ordered["editor"])))
-    several = len({editor for _, editor in lines}) > 1
-    labels = [
-        f"after {_word(editor)}" if several and editor != BASELINE and number and lines[number - 1][0] == value
-        else _word(value)
-        for number, (value, editor) in enumerate(lines)
-    ]  # fmt: skip
+    firsts = dict(reversed(lines))
+    labels = [_word(value) if firsts[value] == editor else f"after {_word(editor)}" for value, editor in lines]
     marks = []
     for row in rows_of(ordered):
         place, colour = float(lines.index((row[across], row["editor"]))), colours[row["editor"]]

@@ -32,6 +32,8 @@ PEOPLE = "people"
 BLOCKS = ("dataset", "model", "rater")
 PLACE = ["editor", "case_id", "phase", "sample"]
 """Which text of which edit."""
+QUESTION = {"ratings": [*PLACE, "item"], "annotations": [*PLACE, "passage", "claim_kind", "claim_id"]}
+"""What people and judges answer about a text."""
 _NAMES = {"annotator": "rater", "passage": "about", "claim_kind": "asked"}
 _ONLY_AUDITS = ("half_edits", "decides", "mirror", "margin", "reach", "effective_edits", "effective_people", "tests")
 
@@ -87,9 +89,7 @@ def as_frame(table: pa.Table | pd.DataFrame, datasets: Mapping[int, str] | None 
 
 def with_datasets(frame: pd.DataFrame, datasets: Mapping[int, str] | None) -> pd.DataFrame:
     """Return rows of cases with the column `dataset`, where there are several data sets."""
-    return (
-        frame.assign(dataset=[datasets.get(case) or "open-ended" for case in frame["case_id"]]) if datasets else frame
-    )
+    return frame.assign(dataset=frame["case_id"].map(datasets).fillna("open-ended")) if datasets else frame
 
 
 def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[Row, pd.DataFrame]]:
@@ -102,9 +102,9 @@ def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[Row, pd.DataFrame]
         yield {}, frame
 
 
-def surest(frame: pd.DataFrame, what: str | Sequence[str]) -> pd.DataFrame:
+def surest(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return tests of one kind, by the first rater that is no baseline, the smallest corrected p first."""
-    rows = frame[frame["what"].isin([what] if isinstance(what, str) else what)]
+    rows = frame[frame["what"] == what]
     names = sorted(map(str, rows["rater"].unique()), key=lambda name: ("baseline" in name, name))
     return rows[rows["rater"].astype(str) == names[0]].sort_values("p_adjusted", kind="stable") if names else rows
 
@@ -112,22 +112,28 @@ def surest(frame: pd.DataFrame, what: str | Sequence[str]) -> pd.DataFrame:
 # Agreement.
 
 
-def agreement_rows(rated: pd.DataFrame, about: str, level: str, draws: int) -> Iterator[Row]:
+def agreement_rows(
+    frame: pd.DataFrame, about: str, asked: str | pd.Series | pd.Categorical, draws: int, key: Sequence[str] = ("item",)
+) -> Iterator[Row]:
     """Yield agreement in per cent and Cohen's kappa of pairs of raters, Krippendorff's alpha and Fleiss' kappa of all.
 
     Args:
-        rated: item, rater, value (NaN = none), group (items of one edit; intervals resample whole groups), asked.
-        about: What was rated.
-        level: Level of measurement of alpha.
+        frame: rater, value (NaN = none), case_id (intervals resample whole cases), and `key`.
+        about: What was rated; "survey" is ordinal, the rest nominal.
+        asked: What was asked in each row.
         draws: See `seesaw_cf.stats.agreement.annotator_agreement`.
+        key: Columns that tell what is rated.
     """
-    for asked, rows in rated.groupby("asked", sort=False, observed=True):
+    level = "ordinal" if about == "survey" else "nominal"
+    item = frame[[*key]].astype(str).agg("|".join, axis=1)
+    rated = frame[["rater", "value"]].assign(item=item, group=frame["case_id"], asked=asked)
+    for name, rows in rated.groupby("asked", sort=False, observed=True):
         wide = rows.pivot(index="item", columns="rater", values="value")
         if wide.shape[1] < 2 or not wide.notna().any(axis=None):
             continue
         groups = rows.groupby("item")["group"].first().loc[wide.index].tolist()
         found = annotator_agreement(wide.to_numpy(float).tolist(), names=[*map(str, wide)], groups=groups, draws=draws)
-        names = {"about": about, "asked": str(asked), "n_items": found.n_items, "n_missing": found.n_missing}
+        names = {"about": about, "asked": str(name), "n_items": found.n_items, "n_missing": found.n_missing}
         for what, by_pair in (("percent", found.percent), ("kappa", found.cohen)):
             for raters, own in by_pair.items():
                 note = own.note if own.n else "nothing rated by both"
@@ -154,19 +160,15 @@ def beside_people(kind: str, people: pd.DataFrame, judged: pd.DataFrame, draws: 
         people, judged: What they answered.
         draws: Bootstrap samples of cases.
     """
-    key = [*PLACE, *(["item"] if kind == "ratings" else ["passage", "claim_kind", "claim_id"])]
-    codes = {label: float(at) for at, label in enumerate(LABELS)}
-    people, judged = (
-        own.assign(value=own["rating"]) if kind == "ratings"
-        else own.assign(value=own["label"].map(codes), rater=own["annotator"])
-        for own in (people, judged)
-    )  # fmt: skip
+    key = QUESTION[kind]
+    people, judged = coded(kind, people), coded(kind, judged)
     answers = people.dropna(subset="value")[[*key, "rater", "value"]]
-    pairs: dict[str, pd.DataFrame] = {}
-    for name, rows in judged.groupby("rater", sort=False):
-        own = rows.dropna(subset="value")[[*key, "value"]].rename(columns={"value": "other"})
-        pairs[str(name)] = answers.merge(own, on=key)
-    common = answers.merge(pd.concat([answers.head(0), *pairs.values()])[key].drop_duplicates(), on=key)
+    given = judged.dropna(subset="value")[[*key, "value"]].rename(columns={"value": "other"})
+    pairs = {
+        str(name): answers.merge(given.loc[rows.index.intersection(given.index)], on=key)
+        for name, rows in judged.groupby("rater", sort=False)
+    }
+    common = answers.merge(given[key].drop_duplicates(), on=key)
     if len(common):
         pairs["the commonest"] = common.assign(other=common["value"].mode().iloc[0])
         two = common.merge(common, on=key, suffixes=("", "_other")).rename(columns={"value_other": "other"})
@@ -180,6 +182,14 @@ def beside_people(kind: str, people: pd.DataFrame, judged: pd.DataFrame, draws: 
             yield text_row("beside_people", found, asked=figure, scale=figure, **names, **more)
 
 
+def coded(kind: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return answers with `value` as a number, the place of a label in `LABELS`, and who gave it as `rater`."""
+    if kind == "ratings":
+        return frame.assign(value=frame["rating"].astype(float))
+    codes = {label: float(at) for at, label in enumerate(LABELS)}
+    return frame.assign(value=frame["label"].map(codes).astype(float), rater=frame["annotator"])
+
+
 def _figures(about: str, pair: pd.DataFrame, draws: int) -> dict[str, Estimate]:
     cases = pair["case_id"].tolist()
     table = np.column_stack([pair["value"], np.round(pair["other"])]).tolist()
@@ -188,7 +198,5 @@ def _figures(about: str, pair: pd.DataFrame, draws: int) -> dict[str, Estimate]:
     if about == "claims":
         return figures | {"accuracy": share_estimate(pair["value"] == pair["other"], pair["case_id"])}
     scores = rating_scores(pair["value"].tolist(), pair["other"].tolist(), cases, draws=draws)
-    for name in ("spearman", "exact", "within_one"):
-        value, low, high = (float("nan" if end is None else end) for end in scores[name].values())
-        figures[name] = Estimate(value, low, high)
-    return figures
+    ends = {name: np.array([*scores[name].values()], float).tolist() for name in ("spearman", "exact", "within_one")}
+    return figures | {name: Estimate(*own) for name, own in ends.items()}

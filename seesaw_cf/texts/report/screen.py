@@ -13,7 +13,7 @@ from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
 from seesaw_cf.report.words import amount, and_list, capital, minus, percent, relation_name
-from seesaw_cf.texts.report.collected import Answers
+from seesaw_cf.texts.report.people import Answers
 from seesaw_cf.texts.report.rows import BASELINE, HUMAN, surest
 
 JUDGE_WORDS: Mapping[str, str] = {
@@ -28,12 +28,9 @@ _CLAIMS = {
     ("new_fact", "supports"): "say the new fact",
     ("ground_truth", "contradicts"): "contradict facts that no edit touches",
 }
-# Numbers of the first screen -> what tests them.
-_TESTS = {"flaw_these_raters": "flaw_these_raters", "claims": "contradicted_more", "rating": "lower", "failure": ""}
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _ABOUT = {"subject": "the subject", "related": "a related entity"}
 _LEVEL = 0.05
-_MAX_LINES = 3  # of a property, and of failure modes
 _MAX_NAME = 30  # letters of an editor's name in a table
 _ANSWERS = {"flaws": "change", "ratings": "rating", "annotations": "label", "failures": "present"}
 
@@ -77,22 +74,14 @@ def people_screen(frame: pd.DataFrame, people: Answers, judges: Collection[str] 
         people: Their answers.
         judges: Which raters of flaws are models.
     """
-    answers = [
-        own.assign(kind=kind, answer=own[_ANSWERS[kind]].astype(object), rater=own.get("rater", own.get("annotator")))
-        for kind, own in people.items()
-        if kind in _ANSWERS
-    ]
-    columns = ["kind", "answer", "rater", "editor"]
-    given = pd.concat(answers)[columns] if answers else pd.DataFrame(columns=columns)
-    missing = {
-        f"of {len(own):,} {kind} are missing": own["answer"].isna().sum()
-        for kind, own in given.groupby("kind", sort=False)
-    }
-    editors = sorted(set(given["editor"]) - {BASELINE, HUMAN}) or ["nobody"]
-    raters = given[~given["rater"].isin(list(judges))].sort_values("rater").groupby("kind")["rater"].unique()
-    everybody = [*dict.fromkeys(name for kind in _ANSWERS for name in raters.get(kind, ())), *sorted(judges)]
+    given = {kind: people[kind] for kind in _ANSWERS if kind in people}
+    missing = {f"of {len(own):,} {kind} are missing": own[_ANSWERS[kind]].isna().sum() for kind, own in given.items()}
+    names = {kind: own["annotator" if kind == "annotations" else "rater"] for kind, own in given.items()}
+    raters = {kind: sorted(set(own) - set(judges)) for kind, own in names.items()}
+    editors = sorted({name for own in given.values() for name in own["editor"]} - {BASELINE, HUMAN}) or ["nobody"]
+    everybody = [*dict.fromkeys(name for own in raters.values() for name in own), *sorted(judges)]
     about = f"Texts after edits by {and_list(editors)}, rated by {listed(everybody, 6) or 'nobody'}"
-    finding = list(_flaw_findings(frame, these(raters.get("flaws", sorted(judges)))))
+    finding = list(_flaw_findings(frame, these(raters.get("flaws") or sorted(judges))))
     finding += text_findings(frame, these(raters.get("ratings", raters.get("annotations", ()))))
     finding += _judge_findings(frame)
     return Screen(
@@ -122,27 +111,23 @@ def text_findings(frame: pd.DataFrame, who: str = "") -> list[str]:
         who: Who rated, as the subject of a sentence; "" = a run's own raters.
     """
     drift, lower = surest(frame, "contradicted_more"), surest(frame, "lower")
-    changed = rows_of(drift[drift["p_adjusted"] < _LEVEL])
-    found = []
-    for sign, word in ((1, "more"), (-1, "less")):
-        sizes = [
-            f"by {amount(row, sign)} in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})"
-            for row in changed
-            if row["value"] * sign > 0
-        ]
-        if sizes:
-            found.append(f"Texts contradict facts that no edit touches {word} often: {and_list(sizes[:3])}.")
-    if len(drift) and not drift["low"].notna().any():
-        why = drift["note"].iloc[0]
-        found.append(f"Whether texts contradict facts that no edit touches more often is not known: {why}.")
-    elif len(drift) and not changed:
-        found.append("No editor is shown to make texts contradict facts that no edit touches more often.")
+    found, facts = [], "contradict facts that no edit touches"
+    sizes: dict[str, list[str]] = {}
+    for row in rows_of(drift[drift["p_adjusted"] < _LEVEL]):
+        sign = 1 if row["value"] > 0 else -1
+        words = f"by {amount(row, sign)} in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})"
+        sizes.setdefault("more" if sign > 0 else "less", []).append(words)
+    found += [f"Texts {facts} {word} often: {and_list(own[:3])}." for word, own in sizes.items()]
+    if len(drift) and drift["low"].isna().all():
+        found.append(f"Whether texts {facts} more often is not known: {drift['note'].iloc[0]}.")
+    elif len(drift) and not sizes:
+        found.append(f"No editor is shown to make texts {facts} more often.")
     fallen = rows_of(lower[(lower["p_adjusted"] < _LEVEL) & (lower["value"] < 0)])
     if fallen:
-        sizes = [f"“{str(row['asked']).replace('_', ' ')}” by {_number(row, -1)} ({_edits(row)})" for row in fallen[:2]]
-        sizes += [f"{len(fallen) - 2} more"] * (len(fallen) > 2)
+        items = [f"“{str(row['asked']).replace('_', ' ')}” by {_number(row, -1)} ({_edits(row)})" for row in fallen[:2]]
+        items += [f"{len(fallen) - 2} more"] * (len(fallen) > 2)
         verb = f"{capital(who)} rate texts lower after edits" if who else "Ratings are lower after edits"
-        found.append(f"{verb}, from 1 to 7: {and_list(sizes)}.")
+        found.append(f"{verb}, from 1 to 7: {and_list(items)}.")
     elif len(lower):
         found.append(f"No rating{f' by {who}' * bool(who)} is shown to be lower after edits.")
     return found
@@ -213,62 +198,33 @@ def _notes(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _sections(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[ScreenRow]]]:
-    """Return the heads of columns, and title -> lines; of flaws and failures those with the largest numbers."""
-    rows = [row for row in rows_of(frame[frame["what"].isin(_TESTS) & frame["value"].notna()]) if _place(row)[0]]
-    tests = frame[frame["what"].isin(_TESTS.values()) & (frame["p_adjusted"] < _LEVEL)]
-    decided = {_key(row, row["what"]): bool(row["value"] > 0) for row in rows_of(tests)}
-    editors = sorted(dict.fromkeys(row["editor"] for row in rows), key=lambda name: (name != BASELINE, name == HUMAN))
-    lines: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
-    for row in rows:
-        title, name = _place(row)
-        lines.setdefault(title, {}).setdefault(name, {})[row["editor"]] = row
-    sections = {}
-    for title, own in lines.items():
-        largest = sorted(own, key=lambda name: -max(abs(row["value"]) for row in own[name].values()))
-        few = title.startswith(("Edits", "Texts"))
-        names = [name for name in own if not few or name in largest[:_MAX_LINES]]
-        sections[title] = [_line(name, own[name], editors, decided) for name in names]
+    """Return the heads of columns, and title -> lines; of flaws those that the edits are shown to change."""
+    shown = frame[frame["value"].notna() & ((frame["what"] != "flaw_these_raters") | (frame["p_adjusted"] < _LEVEL))]
+    placed = [(place, row) for row in rows_of(shown) if (place := _place(row))]
+    names = dict.fromkeys(row["editor"] for _, row in placed)
+    editors = sorted(names, key=lambda name: (name != BASELINE, name == HUMAN))
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for place, row in placed:
+        value = f"{row['value']:.1f}" if row["what"] == "rating" else percent(row["value"])
+        lines.setdefault(place, {})[row["editor"]] = _share(row) if row["what"] == "flaw_these_raters" else value
+    sections: dict[str, list[ScreenRow]] = {}
+    for (title, name), cells in lines.items():
+        sections.setdefault(title, []).append(ScreenRow(name, [cells.get(editor, "") for editor in editors]))
     heads = ["before" if name == BASELINE else name if name == HUMAN else f"after {name}" for name in editors]
     return [cut(head, _MAX_NAME) for head in heads], sections
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return title and line of a number; the title is "" where it is not on the first screen."""
+def _place(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return title and line of a number; None where it is not on the first screen."""
     who = ", ".join(str(row[name]) for name in ("rater", "dataset") if isinstance(row[name], str))
-    if row["what"] == "flaw_these_raters":
-        title = f"Edits of {relation_name(row['relation'])}: pairs with more of a flaw, less those with less"
-        return title, flaw_title(row["asked"])
-    if row["what"] == "claims":
-        words = _CLAIMS.get((row["asked"], row["answer"]), "")
-        return f"Claims of texts, by {who}" if words else "", f"{row['about']}: {words}"
-    if row["what"] == "rating":
-        return f"Ratings from 1 to 7, by {who}", str(row["asked"]).replace("_", " ")
-    return "Texts in which people find a failure", str(row["asked"])
-
-
-def _key(row: Mapping[str, Any], test: str) -> tuple[str, ...]:
-    """Return what a test is about; that of claims is about facts that no edit touches."""
-    asked = "" if test == "contradicted_more" else str(row["asked"])
-    return test, asked, *(str(row[name]) for name in ("editor", "relation", "about", "rater", "dataset"))
-
-
-def _line(
-    name: str, cells: Mapping[str, Mapping[str, Any]], editors: Sequence[str], decided: Mapping[tuple[str, ...], bool]
-) -> ScreenRow:
-    first = next(iter(cells.values()))
-    what, test = first["what"], "" if first["asked"] == "new_fact" else _TESTS[first["what"]]
-    found = {own: decided[key] for own, row in cells.items() if (key := _key(row, test)) in decided}
-    more, badge = any(found.values()), ""
-    if found:
-        edited = [editor for editor in cells if editor not in (BASELINE, HUMAN)]
-        badge = "MORE" if more else "LOWER" if what == "rating" else "less"
-        badge += f" ({cut(', '.join(found), _MAX_NAME)})" * (len(found) < len(edited))
-    numbers = [_cell(cells[editor]) if editor in cells else "" for editor in editors]
-    severity = ("bad" if more != (what == "rating") else "good") if found else "open"
-    return ScreenRow(name, numbers, badge, severity, f"{first['n']} answers about {first['n_edits']} edits")
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    if row["what"] == "flaw_these_raters":
-        return _share(row)
-    return f"{row['value']:.1f}" if row["what"] == "rating" else percent(row["value"])
+    asked = str(row["asked"])
+    claim = _CLAIMS.get((asked, row["answer"]))
+    return {
+        "flaw_these_raters": (
+            f"Edits of {relation_name(row['relation'])}: pairs with more of a flaw, less those with less",
+            flaw_title(asked),
+        ),
+        "claims": (f"Claims of texts, by {who}", f"{row['about']}: {claim}") if claim else None,
+        "rating": (f"Ratings from 1 to 7, by {who}", asked.replace("_", " ")),
+        "failure": ("Texts in which people find a failure", asked),
+    }.get(row["what"])

@@ -20,7 +20,6 @@ from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.rows import Manifest, repeat_command
 from seesaw_cf.report.screen import Part, Screen
 from seesaw_cf.run.manifest import RunFolder
-from seesaw_cf.texts.report.collected import Answers, collect, rows_of_kind
 from seesaw_cf.texts.report.leme import leme_frame
 from seesaw_cf.texts.report.measures import (
     model_measures,
@@ -30,7 +29,7 @@ from seesaw_cf.texts.report.measures import (
     simple_measures,
 )
 from seesaw_cf.texts.report.pages import figures_of, page_table, write_report
-from seesaw_cf.texts.report.people import failure_examples, people_frame
+from seesaw_cf.texts.report.people import Answers, collect, failure_examples, people_frame, rows_of_kind
 from seesaw_cf.texts.report.rows import PLACE, frame_of, table_of, text_row
 from seesaw_cf.texts.report.screen import people_screen, run_screen
 from seesaw_cf.texts.survey import survey_samples
@@ -39,27 +38,22 @@ from seesaw_cf.texts.tables import RunTexts
 TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
     "counts": ("How many edits and texts there are, and what is missing and why.",
                ("edits", "texts", "unrated", "equal_answers", "reflected")),
-    "flaws": ("Mean ratings of flaws by edited property and by editor (SEESAW-CF Tables 6 and 19): 1 is more after the "
-              "edit, −1 more before. “These raters” has no claim about others.",
+    "flaws": ("Flaws by edited property and by editor (SEESAW-CF Tables 6, 19): 1 is more after the edit, −1 before.",
               ("flaw", "flaw_these_raters", "flaw_more", "flaw_less", "flaw_by_editor")),
-    "ratings": ("Ratings from 1 to 7 (LEME Tables 1 and 10 to 13, Figure 3), and whether they are lower than before "
-                "the edit.",
+    "ratings": ("Ratings from 1 to 7, and whether they fall (LEME Tables 1 and 10 to 13, Figure 3).",
                 ("rating", "rating_by_type", "rating_together", "lower", "lower_by_type", "rating_other_raters")),
     "claims": ("What texts support and contradict (LEME Figures 4 and 5, Tables 2 and 3).",
                ("claims", "contradicted_more", "support_lost", "labels_differ", "claim_share")),
     "failures": ("Failure modes that people find (LEME section 5.6, Table 20).", ("failure",)),
     "failure_examples": ("One text of each failure mode.", ()),
-    "short_form": ("The short form, kinds of edits, and whether the short form predicts the long one (LEME Tables 14 "
-                   "to 18, Figures 6 and 7).",
+    "short_form": ("The short form, kinds of edits, and what they predict (LEME Tables 14 to 18, Figures 6 and 7).",
                    ("edit_kind", "by_kind", "short_form", "short_by_kind", "correlation")),
     "measures": ("Measures without people (LEME Table 19), and their rank correlation with people's ratings.",
                  ("measure", "measure_correlation")),
-    "judges": ("Judges beside people and beside a constant answer (SEESAW-CF Table 20, LEME Table 9), and "
-               "answers given twice.",
+    "judges": ("Judges beside people and a constant, and answers given twice (SEESAW-CF Table 20, LEME Table 9).",
                ("judge_right", "judge_kappa", "judge_confusion", "beside_people", "same_again", "order_turned",
                 "order_stuck", "first_text")),
-    "agreement": ("Agreement of people (SEESAW-CF Table 21, LEME Table 5).",
-                  ("percent", "kappa", "alpha", "fleiss")),
+    "agreement": ("Agreement of people (SEESAW-CF Table 21, LEME Table 5).", ("percent", "kappa", "alpha", "fleiss")),
 }  # fmt: skip
 """CSV file -> what it holds, and the numbers in it."""
 NOT_MEASURED = "It is not known how often the annotator of these claims is right: measure it with `texts train`."
@@ -190,7 +184,7 @@ def _correlated(run: RunTexts, people: Answers) -> pd.DataFrame:
     """Return how measures without a model go with what people say, over texts: LEME Table 19, appendix I."""
     samples = survey_samples(*run.couples)
     rated = rows_of_kind(people, "ratings").dropna(subset="rating")
-    mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
+    mean = rated.pivot_table(index=PLACE, columns="item", values="rating")
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
     ratings = {str(item): own.tolist() for item, own in mean.reindex(places).items()}
     try:
@@ -199,9 +193,9 @@ def _correlated(run: RunTexts, people: Answers) -> pd.DataFrame:
         return frame_of([text_row("measure_correlation", Estimate(float("nan"), note=str(error)))])
     rows = []
     for name, own in found["correlations"].items():
-        ends = {key: own[key] for key in ("low", "high", "p", "n")}
-        rho = Estimate(own["spearman"], **ends, clusters={"case": own["n_cases"]})
-        rows.append(text_row("measure_correlation", rho, asked=name, reference=own["item"], scale="rho"))
+        rho = Estimate(own["spearman"], **{key: own[key] for key in ("low", "high", "p", "n")})
+        more = {"asked": name, "reference": own["item"], "scale": "rho", "n_edits": own["n_cases"]}
+        rows.append(text_row("measure_correlation", rho, **more))
     return frame_of(rows)
 
 
@@ -234,7 +228,6 @@ def _page_rows(table: pd.DataFrame) -> pd.DataFrame:
     """Return what and whom a number is about in one column, then the number, its interval, corrected p, n, reason."""
     numbers = [name for name in ("value", "low", "high", "p_adjusted", "n", "note") if name in table]
     words = table.drop(columns=[*numbers, "scale"], errors="ignore").select_dtypes(exclude="number")
-    about = [
-        " · ".join(filter(None, own)).replace("_", " ") for own in words.fillna("").astype(str).to_numpy().tolist()
-    ]
+    cells = words.fillna("").astype(str).to_numpy().tolist()
+    about = [" · ".join(filter(None, own)).replace("_", " ") for own in cells]
     return pd.concat([pd.Series(about, name="number"), table[numbers]], axis=1)
