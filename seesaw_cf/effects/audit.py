@@ -7,15 +7,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
-from seesaw_cf.base.checks import seed as check_seed
+from seesaw_cf.base.checks import MOST_DRAWS, Range, items, one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.fields import AboveZero, AtLeastZero, Draws, Inside, Seed, field_types
 from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, toward_truth
@@ -61,14 +61,15 @@ class AuditSettings:
         noise_floor_log_odds: The same in log-odds, nats.
     """
 
-    margin: float = MARGIN
-    margin_log_odds: float = MARGIN_LOG_ODDS
-    alpha: float = 0.05
-    permutations: int | None = None
-    seed: int = 0
-    family: tuple[str, ...] = FAMILY
-    noise_floor: float | None = None
-    noise_floor_log_odds: float | None = None
+    # with a larger margin more and more answers would be decided in log-odds, by the other margin
+    margin: Annotated[float, Range(0, 1 / (2 * REACH), ends=False)] = MARGIN
+    margin_log_odds: AboveZero = MARGIN_LOG_ODDS
+    alpha: Inside = 0.05
+    permutations: Draws | None = None
+    seed: Seed = 0
+    family: Sequence[str] = FAMILY
+    noise_floor: AtLeastZero | None = None
+    noise_floor_log_odds: AtLeastZero | None = None
 
     def promise(self) -> str:
         """Return how often a claim may be false and how p is corrected, such as "at most 5 % per editor (holm)"."""
@@ -83,16 +84,7 @@ class AuditSettings:
             RecordError: A number that is not finite or out of range.
             UnknownNameError: No such column of a family.
         """
-        # with a larger margin more and more answers would be decided in log-odds, by the other margin
-        number("audit: margin", self.margin, 0, 1 / (2 * REACH), ends=False)
-        number("audit: margin_log_odds", self.margin_log_odds, 0, ends=False)
-        number("audit: alpha", self.alpha, 0, 1, ends=False)
-        for name in ("noise_floor", "noise_floor_log_odds"):
-            if getattr(self, name) is not None:
-                number(f"audit: {name}", getattr(self, name), 0)
-        if self.permutations is not None:
-            whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
-        check_seed("audit: seed", self.seed)
+        field_types(self)
         for column in items("audit: family", self.family, "names of columns"):
             one_of("family column", column, FAMILY_COLUMNS)
 

@@ -5,8 +5,6 @@ All words are in `instruments.yaml`, which has their sources; a file in the same
 
 from __future__ import annotations
 
-import copy
-import functools
 import hashlib
 import os
 import string
@@ -123,12 +121,6 @@ class Instruments:
         return {"source": self.source, "sha256": self.sha256, "replaced": list(self.replaced)}
 
 
-@functools.cache
-def _document() -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(_DATA.read_text(encoding="utf-8"))
-    return document
-
-
 def read_instruments(path: str | os.PathLike[str] | None = None) -> Instruments:
     """Return the package's instruments, with what a file in the same form replaces.
 
@@ -137,22 +129,33 @@ def read_instruments(path: str | os.PathLike[str] | None = None) -> Instruments:
         RecordError: It is neither JSON nor YAML, a part is of another kind, or a place is missing in a question.
         UnknownNameError: A part that does not exist; near names are suggested.
     """
-    document = copy.deepcopy(_document())
-    if not path:
-        return _instruments(document, "", [])
-    content = read_text(path)
-    try:
-        own = yaml.safe_load(content)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise RecordError(
-            f"{path}: neither JSON nor YAML ({' '.join(str(error).split())}). Expected 'items: ...' and so on."
-        ) from error
-    replaced = _replace(str(path), document, {"source": str(path)} | instance(str(path), own, dict, "an object"), "")
-    for name in ("flaws_judge", "flaws_judge_published"):
-        _check_places(f"{path}: instructions.{name}", document["instructions"][name])
-    if replaced == ["source"]:
-        raise RecordError(f"{path}: it replaces nothing. Expected at least one of {', '.join(document)}.")
-    return _instruments(document, hashlib.sha256(content.encode("utf-8")).hexdigest(), replaced[1:])
+    document = yaml.safe_load(_DATA.read_text(encoding="utf-8"))
+    sha256, replaced = "", list[str]()
+    if path:
+        content = read_text(path)
+        try:
+            own = yaml.safe_load(content)
+        except (yaml.YAMLError, RecursionError) as error:
+            raise RecordError(
+                f"{path}: neither JSON nor YAML ({' '.join(str(error).split())}). Expected 'items: ...' and so on."
+            ) from error
+        own = {"source": str(path)} | instance(str(path), own, dict, "an object")
+        _, *replaced = _replace(str(path), document, own, "")
+        sha256 = hashlib.sha256(content.encode("utf-8")).hexdigest()
+        for name in ("flaws_judge", "flaws_judge_published"):
+            _check_places(f"{path}: instructions.{name}", document["instructions"][name])
+        if not replaced:
+            raise RecordError(f"{path}: it replaces nothing. Expected at least one of {', '.join(document)}.")
+    items = {
+        name: Item(name, **_tuples(item | {side: Shown(**_tuples(item[side])) for side in ("good", "bad")}))
+        for name, item in document["items"].items()
+    }
+    flaws = {name: Flaw(name, **_tuples(flaw)) for name, flaw in document["flaws"].items()}
+    failures = {name: (mode["title"], mode["meaning"]) for name, mode in document["failures"].items()}
+    scale = dict(enumerate(document["scale"], start=1))
+    return Instruments(
+        document["source"], sha256, tuple(replaced), document["instructions"], scale, items, flaws, failures
+    )
 
 
 def _replace(path: str, document: dict[str, Any], own: Mapping[str, Any], parent: str) -> list[str]:
@@ -184,19 +187,6 @@ def _check_places(where: str, question: str) -> None:
             f"{where} has places {sorted(names)}, expected each of {', '.join(f'{{{name}}}' for name in _PLACES)} and "
             "no other."
         )
-
-
-def _instruments(document: Mapping[str, Any], sha256: str, replaced: list[str]) -> Instruments:
-    items = {
-        name: Item(name, **_tuples(item | {side: Shown(**_tuples(item[side])) for side in ("good", "bad")}))
-        for name, item in document["items"].items()
-    }
-    flaws = {name: Flaw(name, **_tuples(flaw)) for name, flaw in document["flaws"].items()}
-    failures = {name: (mode["title"], mode["meaning"]) for name, mode in document["failures"].items()}
-    scale = dict(enumerate(document["scale"], start=1))
-    return Instruments(
-        document["source"], sha256, tuple(replaced), document["instructions"], scale, items, flaws, failures
-    )
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

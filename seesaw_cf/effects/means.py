@@ -94,7 +94,7 @@ class Asked:
 
     def groups(self, axis: str) -> dict[str, NDArray[np.bool_]]:
         """Return group -> (n,) questions about its people."""
-        return {group: mask(len(self.case), rows) for group, rows in by_tag(*self.tags[axis]).items()}
+        return by_tag(*self.tags[axis])
 
 
 def group_means(
@@ -194,15 +194,15 @@ def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArr
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
-    return by_tag(*tag_sets(tags))
+    return {group: np.flatnonzero(own) for group, own in by_tag(*tag_sets(tags)).items()}
 
 
-def by_tag(codes: NDArray[np.intp], sets: Sequence[set[str]]) -> dict[str, NDArray[np.intp]]:
-    """Return `members` of rows with such codes: few people have tags that nobody else has."""
+def by_tag(codes: NDArray[np.intp], sets: Sequence[set[str]]) -> dict[str, NDArray[np.bool_]]:
+    """Return which rows with such codes are of each group: few people have tags that nobody else has."""
     kinds: dict[str, list[bool]] = {tag: [tag in own for own in sets] for tag in sorted(set[str]().union(*sets))}
     kinds[UNKNOWN] = [not own for own in sets]
-    rows = {group: np.flatnonzero(np.array(among)[codes]) for group, among in kinds.items()}
-    return {group: own for group, own in rows.items() if own.size}
+    rows = {group: np.array(among)[codes] for group, among in kinds.items()}
+    return {group: own for group, own in rows.items() if own.any()}
 
 
 def tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[np.intp], list[set[str]]]:
@@ -213,13 +213,6 @@ def tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[
     keys = (tuple(own) if isinstance(own, Sequence | np.ndarray) else () for own in tags)
     codes = np.array([places.setdefault(key, len(places)) for key in keys], np.intp)
     return codes, [*(set(tags_of(own)) for own in places), set()]
-
-
-def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return a mask, (n,), that is True at `positions`."""
-    chosen = np.zeros(n, dtype=bool)
-    chosen[positions] = True
-    return chosen
 
 
 # Who was asked what: sorted rows, and editors that were asked the same together.

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.tables import Scores, as_codes, as_frame, by_editor, checked, count_rows, refuse_rows, stack
+from seesaw_cf.effects.tables import Scores, as_codes, as_frame, by_editor, refuse_rows, stack
 
 # The score table, paired: one row per prompt with its four log-probabilities (pre and post, new and true target).
 
@@ -192,15 +192,6 @@ def prompt_effects(scores: Scores, *, score: ScoreForm = "summed", kind: str = "
 
     Source: SEESAW-CF section 4.1.
     """
-    table = checked(scores)
     targets = pc.field("role").isin(["target_new", "target_true"]) & (pc.field("kind") == kind)
-    frames = [
-        add_differences(pair_targets(rows), score).assign(editor=editor)
-        for editor, rows in by_editor(table, targets, PAIRED, parts=True)
-    ]
-    if not frames:
-        kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))
-        raise RecordError(
-            f"score table: no rows of kind {kind!r} with target_new and target_true; kinds there: {kinds}."
-        )
-    return stack(frames)
+    tables = by_editor(scores, targets, PAIRED, f"kind {kind!r} with target_new and target_true", parts=True)
+    return stack([add_differences(pair_targets(rows), score).assign(editor=editor) for editor, rows in tables])

@@ -104,26 +104,31 @@ def count_rows(scores: pa.Table | ScoreFile, columns: Sequence[str], where: pc.E
 
 
 def by_editor(
-    scores: pa.Table | ScoreFile, where: pc.Expression, columns: Sequence[str] = SCORES.names, parts: bool = False
+    scores: Scores, where: pc.Expression, columns: Sequence[str], what: str, parts: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield the rows of each editor with post-edit rows, with its pre-edit rows or, if it has none, the shared ones.
 
     Args:
-        scores: See `checked`.
+        scores: A score table.
         where: Which rows count.
         columns: Which columns are read.
+        what: Which rows these are, in words.
         parts: Rows of an editor may come in several tables, of whole cases in their order.
 
     Raises:
-        RecordError: No post-edit row exists, or a phase other than "pre" and "post".
+        RecordError: As `checked`; no such row, or none after the edit, or a phase other than "pre" and "post".
     """
+    scores = checked(scores)
     counts = count_rows(scores, ["editor", "phase"], where)
+    if not len(counts):
+        kinds = sorted(map(str, count_rows(scores, ["kind"])["kind"].to_pylist()))
+        raise RecordError(f"score table: no rows of {what}; kinds there: {kinds}. Score them too.")
     phases = set(counts["phase"].to_pylist())
     if phases - {"pre", "post"}:
         raise RecordError(f"score table: phases {sorted(map(str, phases))}, expected only 'pre' and 'post'.")
     there = {(editor or "", phase) for editor, phase in zip(counts["editor"].to_pylist(), counts["phase"].to_pylist())}
     editors = sorted(editor for editor, phase in there if phase == "post")
-    if not editors and there:
+    if not editors:
         raise RecordError("score table: no post-edit rows, so there is no effect to compute. Score after the edit too.")
     shared = (pc.field("phase") == "pre") & _named(UNEDITED)
     cuts = _parts(scores, where) if parts and isinstance(scores, ScoreFile) else [where]

@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf.base.terminal import interval
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.means import ALL, CHANGES, UNKNOWN, mask, members
+from seesaw_cf.effects.means import ALL, CHANGES, UNKNOWN, by_tag, tag_sets
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent
@@ -85,7 +85,7 @@ def _precisions(
     edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
     found = []
     for index, row in rows.iterrows():
-        groups = {group: mask(len(asked), at) for group, at in members(asked[row["axis"]]).items()}
+        groups = by_tag(*tag_sets(asked[row["axis"]]))
         own = groups[row["group"]]
         other = ~own & ~groups.get(UNKNOWN, np.zeros(len(asked), bool))
         both = np.logical_and(*(np.bincount(edit[side], minlength=edit.max() + 1) > 0 for side in (own, other)))

@@ -108,7 +108,7 @@ def least(key: str, given: str) -> str:
         (LEAST + "protocols: [batch, batch]", r"expected at least one name, each once"),
         (LEAST + "protocols: single", r"study.yaml: protocols is 'single', expected a list of names"),
         (LEAST + "family: [edtor]", r"family: unknown name 'edtor'. Did you mean 'editor'"),
-        (LEAST + "margin: 0", r"study.yaml: audit: margin is 0, expected a finite number"),
+        (LEAST + "margin: 0", r"study.yaml: margin is 0, expected a finite number"),
         (LEAST + "alpha: 1", r"alpha is 1, expected a finite number between 0 and 1, both excluded"),
         (LEAST + "seed: yes", r"seed is True, expected a whole number"),
         (LEAST + "seed: 1\nseed: 2", r"study.yaml: not YAML that is read here \(line 5: the key 'seed' occurs twice\)"),
