@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import EditRequest
+from seesaw_cf.base.types import EditRequest, JsonObject
 from seesaw_cf.models.editor import Diagnostics, Model, Requests
 from seesaw_cf.models.tensors import in_float64
-from seesaw_cf.models.weights import BaseFacts, LowRank, RequestFacts, WeightDelta, base_facts
+from seesaw_cf.models.weights import BaseFacts, LowRank, WeightDelta, base_facts
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def check_requests(requests: Requests, editor: str, allow_identity: bool = False
                 )
 
 
-def request_facts(request: EditRequest) -> RequestFacts:
+def request_facts(request: EditRequest) -> JsonObject:
     """Return a request as JSON-able facts for a delta's meta."""
     return {
         "prompt": request.prompt,

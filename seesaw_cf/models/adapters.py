@@ -15,10 +15,10 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.errors import DeltaMismatchError, EditError, need
+from seesaw_cf.base.errors import EditError, need
 from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.models.delta_files import describe
-from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.models.weights import LowRank, WeightDelta, check_fits
 
 _TENSORS = "adapter_model.safetensors"
 _FACTS = "seesaw_cf.json"
@@ -87,7 +87,11 @@ def to_peft(
     if biases := [name for name in delta.updates if not name.endswith(".weight")]:
         raise EditError(f"the delta changes {biases[0]!r}, no weight matrix: LoRA has no place for it. {_REMEDY}")
     updates = {name.removesuffix(".weight"): _low_rank(name, update) for name, update in delta.updates.items()}
-    conv1d = {name: isinstance(_module(model, name, update), Conv1D) for name, update in updates.items()}
+    check_fits(model, delta)
+    modules = {name: model.get_submodule(name) for name in updates}
+    if others := [name for name, module in modules.items() if not isinstance(module, Conv1D | nn.Linear)]:
+        raise EditError(f"module {others[0]!r} is a {type(modules[others[0]]).__name__}, not a linear layer. {_REMEDY}")
+    conv1d = {name: isinstance(module, Conv1D) for name, module in modules.items()}
     if len(set(conv1d.values())) > 1:
         raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
     needed = max(update.left.shape[1] for update in updates.values())
@@ -137,19 +141,3 @@ def _low_rank(name: str, update: LowRank | Tensor) -> LowRank:
             f"more numbers than the matrix. {_REMEDY}"
         )
     return factors
-
-
-def _module(model: nn.Module, name: str, update: LowRank) -> nn.Module:
-    try:
-        module = model.get_submodule(name)
-    except AttributeError:
-        module = None
-    weight = getattr(module, "weight", None)
-    if module is None or weight is None or weight.shape != update.shape:
-        raise DeltaMismatchError(
-            f"module {name!r}: the update has shape {tuple(update.shape)}, {type(model).__name__} has "
-            f"{'none' if weight is None else tuple(weight.shape)} there. Use the model the edit was made on."
-        )
-    if not isinstance(module, (Conv1D, nn.Linear)):
-        raise EditError(f"module {name!r} is a {type(module).__name__}, not a linear layer. {_REMEDY}")
-    return module

@@ -179,7 +179,7 @@ class ModelParts:
     @property
     def text_config(self) -> Any:
         """The part of the config that describes the language model."""
-        return self.model.config.get_text_config(decoder=True)
+        return text_config(self.model)
 
     def can_pack(self, longest: int) -> bool:
         """Return whether rows of different prompts may share one sequence under one mask.
@@ -284,9 +284,14 @@ def _check_plain(model: PreTrainedModel) -> None:
 # Where a model's transformer blocks are, found in the model itself: no table is needed to look at or skip a block.
 
 
+def text_config(model: PreTrainedModel) -> Any:
+    """Return the part of a model's config that describes the language model."""
+    return model.config.get_text_config(decoder=True)
+
+
 def attention_of(model: PreTrainedModel) -> str:
     """Return the name of the attention that a model computes with; "" where it has none."""
-    return str(getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) or "")
+    return str(getattr(text_config(model), "_attn_implementation", None) or "")
 
 
 def makes_masks(model: PreTrainedModel) -> bool:
@@ -296,9 +301,8 @@ def makes_masks(model: PreTrainedModel) -> bool:
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
     """Return the decoder's first list of modules with as many members as it has layers; None without one."""
-    config: Any = model.config.get_text_config(decoder=True)
     lists = (part for part in model.get_decoder().modules() if isinstance(part, nn.ModuleList))
-    return next((part for part in lists if len(part) == config.num_hidden_layers), None)
+    return next((part for part in lists if len(part) == text_config(model).num_hidden_layers), None)
 
 
 def has_one_stream(model: PreTrainedModel) -> bool:
@@ -306,7 +310,7 @@ def has_one_stream(model: PreTrainedModel) -> bool:
 
     Gemma 3n carries several states; its upper blocks, and those of Gemma 4, may read keys and values of lower ones.
     """
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     return not (getattr(config, "num_kv_shared_layers", 0) or hasattr(config, "altup_num_inputs"))
 
 

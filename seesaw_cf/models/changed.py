@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, need
@@ -26,7 +27,7 @@ from seesaw_cf.models.load import read_model
 from seesaw_cf.models.names import known_name
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.trial import check_model, embedding, silent_loaders, some_ids
-from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.models.weights import WeightDelta, write
 
 # What tells a folder's form, in the order in which it is looked for: that of an adapter may hold a config.json, too.
 _FORMS = {"delta.json": "delta", "adapter_config.json": "adapter", "config.json": "checkpoint"}
@@ -94,13 +95,6 @@ class ChangedModel:
             second = SecondModel(self._with_delta(base), tokenizer)
         check_model(second.model, second.tokenizer)
         return second
-
-    def is_base(self) -> str:
-        """Return the message about a model that is its base."""
-        return (
-            f"{self.source}: this {self.form} is the base, weight for weight, so there is no difference to audit. "
-            "Was it saved before it was trained?"
-        )
 
     def _load_checkpoint(
         self, base: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, trust_remote_code: bool
@@ -193,11 +187,7 @@ def find_changed(source: str) -> ChangedModel:
 def with_delta(base: PreTrainedModel, delta: WeightDelta) -> PreTrainedModel:
     """Return a copy of a model with a delta in its weights, rounded once."""
     model = copy.deepcopy(base)
-    with torch.no_grad():
-        for name in delta.updates:
-            parameter = model.get_parameter(name)
-            wide = torch.promote_types(parameter.dtype, torch.float32)
-            parameter.copy_(parameter.to(wide) + delta.dense(name).to(parameter.device, wide))
+    write(model, delta)
     return model
 
 
@@ -216,14 +206,10 @@ def norms_between(base: PreTrainedModel, other: PreTrainedModel) -> dict[str, fl
         rows = min(len(value), len(parameter))
         if rows != len(parameter) and name.rpartition(".")[2] != "weight":
             return {}
-        norm = _distance(parameter.detach()[:rows], value.detach()[:rows])
-        if norm:
+        own, changed = parameter.detach()[:rows], value.detach()[:rows].to(parameter.device)
+        if norm := math.sqrt(float((in_float64(changed) - in_float64(own)).square().sum())):
             norms[name] = norm
     return norms
-
-
-def _distance(own: Tensor, other: Tensor) -> float:
-    return math.sqrt(float((in_float64(other.to(own.device)) - in_float64(own)).square().sum()))
 
 
 def _plain(model: Any) -> Any:
@@ -265,8 +251,6 @@ def _base_notes(config: Mapping[str, Any], base: PreTrainedModel) -> tuple[str, 
 
 def _rows(folder: Path) -> int:
     """Return how many tokens an adapter's own embedding has; 0 when it has none."""
-    from safetensors import SafetensorError, safe_open
-
     file = folder / "adapter_model.safetensors"
     try:
         with safe_open(file, framework="pt") as opened:
@@ -282,8 +266,6 @@ _EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "embed_to
 
 
 def _own_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
     if not any((folder / name).exists() for name in _TOKENIZERS):
         return tokenizer
     with silent_loaders(bars=False):

@@ -192,23 +192,11 @@ def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
     return {"corpus": {"source": source, "texts": len(corpus), "seed": corpus.seed, "sha256": corpus.sha256}}
 
 
-def model_texts(name: str = "seesaw-tiny") -> list[str]:
-    """Return all texts that come with an embedded model: fresh documents of its training distribution.
-
-    Raises:
-        UnknownNameError: No embedded model has that name.
-        StorageError: The texts are missing.
-    """
-    file = model_path(name) / "corpus.txt"
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
-
-
 @checked
 def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
     """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
+
+    They are fresh documents of its training distribution.
 
     Args:
         n: How many, drawn without replacement; None = all, in file order.
@@ -223,7 +211,11 @@ def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny"
         StorageError: The texts are missing.
         RecordError: More texts are asked for than there are, or fewer than none.
     """
-    texts = model_texts(name)
+    file = model_path(name) / "corpus.txt"
+    try:
+        texts = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
     if n is None:
         return texts
     if not 0 <= n <= len(texts):

@@ -27,7 +27,6 @@ from seesaw_cf.models.trial import silent_loaders
 from seesaw_cf.models.weights import (
     BaseFacts,
     LowRank,
-    RequestFacts,
     WeightDelta,
     applied,
     base_facts,
@@ -52,7 +51,7 @@ class DeltaFacts(TypedDict, total=False):
     base: BaseFacts | None
     editor: str | None
     config: JsonObject | None
-    requests: list[RequestFacts] | None
+    requests: list[JsonObject] | None
     context: str
     updates: Mapping[str, JsonObject]  # "kind" ("low_rank" or "dense"), shape and rank
     meta: JsonObject

@@ -41,7 +41,7 @@ def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Json
     """
     weights = digest(parameter_hashes(model))
     return {
-        "fingerprint": _fingerprint(model, weights),
+        "fingerprint": fingerprint(model, weights),
         "weights": weights,
         "tokenizer": tokenizer_hash(tokenizer),
         "configuration": configuration(model),
@@ -65,14 +65,22 @@ def model_facts(
     return {"id": name, "revision": commit, "dtype": held, **identity(model, tokenizer)}
 
 
-def fingerprint(model: nn.Module) -> str:
-    """Return one SHA-256 (hex) of weights, buffers, configuration and foreign code: what a model's logits depend on."""
-    return _fingerprint(model, digest(parameter_hashes(model)))
+def fingerprint(model: nn.Module, weights: str = "") -> str:
+    """Return one SHA-256 (hex) of weights, buffers, configuration and foreign code: what a model's logits depend on.
+
+    Args:
+        model: Any module.
+        weights: The digest of its tensors, where it is known.
+    """
+    return _sha256([contents(model, weights), uuid.uuid4().hex if has_own_code(model) else ""])
 
 
-def contents(model: nn.Module) -> str:
+def contents(model: nn.Module, weights: str = "") -> str:
     """Return one SHA-256 (hex) of the same without hooks: equal before and after what leaves a model as it was."""
-    return _state(model, digest(parameter_hashes(model)))
+    weights = weights or digest(parameter_hashes(model))
+    buffers = {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()}
+    parts = [configuration(model), numerics(model), type(model).__name__, _settings(model), _foreign_code(model)]
+    return _sha256([_FORMAT, weights, buffers, *parts])
 
 
 def numerics(model: nn.Module) -> JsonObject:
@@ -95,12 +103,8 @@ def numerics(model: nn.Module) -> JsonObject:
 
 def has_own_code(model: nn.Module) -> bool:
     """Return whether a model computes with what no hash can name: hooks, a replaced `forward`, a class in no file."""
-    return any(_global_hooks()) or any(map(_is_changed, model.modules()))
-
-
-def _global_hooks() -> tuple[object, ...]:
-    """Return the hooks that torch calls for every module."""
-    return torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks
+    of_all = torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
+    return bool(of_all) or any(map(_is_changed, model.modules()))
 
 
 def _is_changed(part: nn.Module) -> bool:
@@ -153,16 +157,6 @@ def _files(tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     settings = {key: value for key, value in tokenizer.init_kwargs.items() if not key.endswith(("_file", "_or_path"))}
     added = {token_id: repr(token) for token_id, token in tokenizer.added_tokens_decoder.items()}
     return {"files": files, "vocabulary": tokenizer.get_vocab(), "added_tokens": added, "settings": _plain(settings)}
-
-
-def _fingerprint(model: nn.Module, weights: str) -> str:
-    return _sha256([_state(model, weights), uuid.uuid4().hex if has_own_code(model) else ""])
-
-
-def _state(model: nn.Module, weights: str) -> str:
-    buffers = {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()}
-    parts = [configuration(model), numerics(model), type(model).__name__, _settings(model), _foreign_code(model)]
-    return _sha256([_FORMAT, weights, buffers, *parts])
 
 
 def _settings(model: nn.Module) -> JsonObject:

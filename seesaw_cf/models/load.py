@@ -27,7 +27,7 @@ from seesaw_cf.base.errors import SeesawError, StorageError, UnknownNameError, U
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import DTYPES
-from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path
+from seesaw_cf.models.names import EMBEDDED, check_model_name, model_path
 from seesaw_cf.models.trial import check_model, silent_loaders, warn_without_bos
 
 log = logging.getLogger(__name__)
@@ -88,14 +88,7 @@ def load_model(
             `seesaw_cf.models.trial.check_model`.
         StorageError: A GGUF file that is not there.
     """
-    model, tokenizer, notes = read_model(
-        name_or_path,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        progress=progress,
-    )
+    model, tokenizer, notes = read_model(name_or_path, device, dtype, revision, trust_remote_code, progress)
     for note in notes:
         log.warning("%s: %s", name_or_path, note)
     return model, tokenizer
@@ -103,7 +96,6 @@ def load_model(
 
 def read_model(
     name: str,
-    *,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "float32",
     revision: str | None = None,
@@ -177,7 +169,7 @@ def _source(name: str, revision: str | None) -> tuple[str, dict[str, str]]:
     """Return what transformers is asked for, and its options: a folder and a file in it for a GGUF file.
 
     Raises:
-        UnknownNameError: A name close to one of this package's.
+        UnknownNameError: See `check_model_name`.
         StorageError: No such GGUF file.
     """
     if name in EMBEDDED:
@@ -187,8 +179,7 @@ def _source(name: str, revision: str | None) -> tuple[str, dict[str, str]]:
         if not file.is_file():
             raise StorageError(f"{name}: no such file. Check the path.")
         return str(file.parent), {"gguf_file": file.name}
-    if is_misspelt(name):
-        raise unknown_name("model", name, EMBEDDED)
+    check_model_name(name)
     return name, {"revision": revision or "main"}
 
 

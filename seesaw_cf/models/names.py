@@ -40,12 +40,6 @@ def model_path(name: str) -> Path:
     return folder
 
 
-def is_misspelt(name: str) -> bool:
-    """Return whether a bare name is close to an embedded one and not a folder; refused before the network is asked."""
-    bare = "/" not in name and not os.path.exists(name)
-    return bare and bool(difflib.get_close_matches(name.lower(), EMBEDDED, n=1, cutoff=0.6))
-
-
 def check_model_name(name: str) -> None:
     """Refuse what can be neither an embedded model, nor a file or folder here, nor an id on the Hub.
 
@@ -54,7 +48,7 @@ def check_model_name(name: str) -> None:
     """
     if name in EMBEDDED or os.path.exists(name):
         return
-    if is_misspelt(name):
+    if "/" not in name and difflib.get_close_matches(name.lower(), EMBEDDED, n=1, cutoff=0.6):
         raise unknown_name("model", name, EMBEDDED)
     if name.endswith(".gguf") or len(name) > _LONGEST or not _HUB_ID.fullmatch(name) or ".." in name or "--" in name:
         raise UnknownNameError(

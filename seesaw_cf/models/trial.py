@@ -6,7 +6,6 @@ import contextlib
 import io
 import logging
 from collections.abc import Iterator
-from typing import Any
 from weakref import WeakSet
 
 import torch
@@ -16,7 +15,7 @@ from transformers.utils import logging as logs
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
-from seesaw_cf.models.architectures import ARCHITECTURES
+from seesaw_cf.models.architectures import ARCHITECTURES, text_config
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.tensors import pad
 
@@ -94,7 +93,7 @@ def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokeni
 
 def some_ids(model: PreTrainedModel, count: int) -> list[int]:
     """Return ids of common tokens, special ones left out."""
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     special = {getattr(config, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     usable = [token for token in range(min(config.vocab_size, 5000)) if token not in special]
     return [usable[(number + 1) * len(usable) // (count + 2)] for number in range(count)]
@@ -113,7 +112,7 @@ def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
         Whether the token is missing.
     """
     row = ARCHITECTURES.get(str(model.config.model_type))
-    bos = getattr(model.config.get_text_config(decoder=True), "bos_token_id", None)
+    bos = getattr(text_config(model), "bos_token_id", None)
     first = list(tokenizer("a")["input_ids"])[:1]
     if row is None or not row.bos or first in ([bos], [tokenizer.bos_token_id]):
         return False

@@ -115,6 +115,14 @@ def check_fits(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
     return {name: parameters[name] for name in delta.updates}
 
 
+@torch.no_grad()
+def write(model: nn.Module, delta: WeightDelta) -> None:
+    """Add a delta to a model's weights. Sums are made in float32 (float64 for float64 weights) and rounded once."""
+    for name, parameter in check_fits(model, delta).items():
+        wide = torch.promote_types(parameter.dtype, torch.float32)
+        parameter.copy_(parameter.to(wide) + delta.dense(name).to(device=parameter.device, dtype=wide))
+
+
 @contextlib.contextmanager
 def applied(model: M, delta: WeightDelta) -> Iterator[M]:
     """Apply a delta inside a `with` block and restore the weights bitwise afterwards, also after an exception.
@@ -124,7 +132,7 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
 
     Args:
         model: Any module; written in place for the length of the block.
-        delta: The change. Sums are made in float32 (float64 for float64 weights) and rounded once to the dtype.
+        delta: The change, see `write`.
 
     Yields:
         The same model, edited.
@@ -136,11 +144,7 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
         targets = check_fits(model, delta)
         saved = {name: parameter.detach().clone() for name, parameter in targets.items()}
         try:
-            with torch.no_grad():
-                for name, parameter in targets.items():
-                    wide = torch.promote_types(parameter.dtype, torch.float32)
-                    change = delta.dense(name).to(device=parameter.device, dtype=wide)
-                    parameter.copy_(saved[name].to(wide) + change)
+            write(model, delta)
             yield model
         finally:
             with torch.no_grad():
@@ -190,7 +194,7 @@ def hash_tensor(tensor: Tensor) -> str:
 def _blocks(tensor: Tensor) -> Iterator[memoryview]:
     """Yield what a tensor holds, row by row; from a GPU in blocks through page-locked memory, as fast as the bus is."""
     if tensor.device.type != "cuda":
-        yield tensor_bytes(tensor)
+        yield tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
         return
     whole = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     buffer = torch.empty(min(len(whole), _BLOCK), dtype=torch.uint8, pin_memory=True)
@@ -223,11 +227,6 @@ def word_sum(tensor: Tensor) -> int:
     return int(total)
 
 
-def tensor_bytes(tensor: Tensor) -> memoryview:
-    """Return what a tensor holds in memory, row by row."""
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-
-
 _HASH_THREADS = 8
 """Threads that hash: SHA-256 takes a second a gigabyte and lets the others run."""
 _THREAD_SAFE = {"cpu", "cuda"}
@@ -238,23 +237,6 @@ _WORDS = 2**22
 """Words of a tensor, of four bytes at most, that are summed at once."""
 _MIX = ((-0x61C8864680B583EB, 30), (-0x40A7B892E31B1A47, 27), (-0x6B2FB644ECCEEE15, 31))
 """Multipliers, as signed numbers of 64 bits, and shifts."""
-
-
-class TargetFacts(TypedDict):
-    """A target of a request, as CounterFact writes it."""
-
-    id: str | None
-    str: str
-
-
-class RequestFacts(TypedDict):
-    """A request in a delta's meta."""
-
-    prompt: str
-    subject: str
-    relation_id: str
-    target_new: TargetFacts
-    target_true: TargetFacts
 
 
 class BaseFacts(TypedDict, total=False):

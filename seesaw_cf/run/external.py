@@ -168,7 +168,10 @@ def read_external(
             norms = norms_between(base, second.model)
             own = identity(second.model, second.tokenizer)
         if all(own[part] == known[part] for part in ("fingerprint", "tokenizer")):
-            raise RecordError(changed.is_base())
+            raise RecordError(
+                f"{changed.source}: this {changed.form} is the base, weight for weight, so there is no difference to "
+                "audit. Was it saved before it was trained?"
+            )
         norm = math.sqrt(sum(norm**2 for norm in norms.values())) if norms else math.nan
         digest = hashlib.sha256(json.dumps([own["fingerprint"], own["tokenizer"]]).encode()).hexdigest()
         config, notes = {"form": changed.form, "sha256": digest}, [*second.notes]

@@ -27,7 +27,14 @@ from seesaw_cf.models.trial import check_model
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job, Workers
-from seesaw_cf.run.make_editors import check_editors, editor_settings, make_editors, moments_facts, object_facts
+from seesaw_cf.run.make_editors import (
+    check_editors,
+    check_texts,
+    editor_settings,
+    make_editors,
+    moments_facts,
+    object_facts,
+)
 from seesaw_cf.run.manifest import RunManifest, check_places, public_options, read_manifest
 from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
 from seesaw_cf.run.questions import Candidates, candidates_of, sample_clozes
@@ -101,6 +108,8 @@ def make_run(
     corpus = loaded.corpus if loaded is not None else None
     if corpus is None:
         corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    if corpus is None:
+        check_texts(names, overrides, objects)
     records = read_records(job)
     settings: dict[str, Any] = {"block": job.block, "design": asdict(job.prompt_design)}
     protocol, plan = job.protocol, list[Unit]()
@@ -116,7 +125,7 @@ def make_run(
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
     editors = make_editors(names, model, overrides, corpus, records.spare(), records.cases, objects)
-    check_editors(editors, model, corpus is not None)
+    check_editors(editors, model)
     external, edited = read_external(changed, model, tokenizer, job, overrides)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it

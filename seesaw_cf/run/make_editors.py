@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
-from seesaw_cf.editors.locate.config import preset_config
+from seesaw_cf.editors.locate.config import preset_config, with_settings
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import (
@@ -25,7 +26,6 @@ from seesaw_cf.models.editor import (
     Overrides,
     ReadsTexts,
     Settings,
-    WrapsEditor,
 )
 from seesaw_cf.run.jobs import SettingsSource, settings_document
 
@@ -175,16 +175,15 @@ def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTr
     return {"moments": facts} if facts else {}
 
 
-def check_editors(editors: Mapping[str, Editor], model: PreTrainedModel, texts: bool) -> None:
+def check_editors(editors: Mapping[str, Editor], model: PreTrainedModel) -> None:
     """Refuse editors that cannot do what a run asks.
 
     Args:
         editors: Name -> editor, not fitted.
         model: Its layers.
-        texts: There are texts that editors can learn from.
 
     Raises:
-        EditError: An editor needs texts and there are none, or a control cannot be made.
+        EditError: A control cannot be made.
         UnsupportedModelError: No row for the architecture, or a missing layer.
     """
     if ("random", "ike") in map(split_control, editors):
@@ -192,24 +191,31 @@ def check_editors(editors: Mapping[str, Editor], model: PreTrainedModel, texts: 
             "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
             "match. Use the controls identity or unrelated for ike."
         )
-    check_texts(editors, texts)
     for editor in editors.values():
         if isinstance(config := editor.config, HasLayers):
             model_parts(model, config.architecture).check_layers(config.layers, type(config).__name__)
 
 
-def check_texts(editors: Mapping[str, Editor], texts: bool) -> None:
-    """Refuse editors that learn from texts where there are none.
+def check_texts(names: Sequence[str], overrides: Overrides, objects: Mapping[str, Editor] = {}) -> None:
+    """Refuse editors that learn from texts, for a run that has none; told from their settings, before there is a model.
+
+    Args:
+        names: Of the run's editors; controls need what their editor needs.
+        overrides: See `settings_of`.
+        objects: Name -> editor that was given as an object.
 
     Raises:
         EditError: Names the editors, and tells how texts are given.
     """
-    needy = dict[str, None]()
-    for name, editor in editors.items():
-        config = (editor.inner or editor if isinstance(editor, WrapsEditor) else editor).config
+    needy = []
+    for name in dict.fromkeys(split_control(name)[1] or name for name in names):
+        config: object = objects[name].config if name in objects else None
+        if config is None and hasattr(kind := load_editor(name).config_class, "needs_texts"):
+            with contextlib.suppress(TypeError):  # a plugin's with more that has no default: it says what it needs
+                config = with_settings(kind(layers=(0,)), overrides.get(name, {}))
         if isinstance(config, ReadsTexts) and config.needs_texts:
-            needy[split_control(name)[1] or name] = None
-    if needy and not texts:
+            needy.append(name)
+    if needy:
         raise EditError(
             f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
             "some that the model knows with --corpus: a text file with one text a line, thousands of lines."

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from seesaw_cf.models.architectures import text_config
 from seesaw_cf.models.hooks import exchanged, hooked, use_attention
 from seesaw_cf.models.tensors import adds_in_float32, wide_product
 from seesaw_cf.models.trial import embedding
@@ -234,7 +235,7 @@ def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
 
 def token_bytes(model: PreTrainedModel) -> int:
     """Return the bytes of one token where a block is widest: streams, queries, keys, values, the MLP's inside."""
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     width = int(config.hidden_size)
     inner = next(
         (size for name in ("intermediate_size", "n_inner", "ffn_dim") if (size := getattr(config, name, 0))), 0

@@ -22,7 +22,7 @@ from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.base.types import Cloze, ClozeScore
-from seesaw_cf.models.architectures import block_number, transformer_blocks
+from seesaw_cf.models.architectures import block_number, text_config, transformer_blocks
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.tensors import batches, pad
 from seesaw_cf.models.trial import embedding
@@ -42,7 +42,7 @@ class Scorer(Protocol):
 
 def context_length(model: PreTrainedModel) -> int | None:
     """Return the longest input the model's config allows in tokens, or None when it sets no limit."""
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     return int(limit) if limit else None
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.models.architectures import attention_of, makes_masks
+from seesaw_cf.models.architectures import attention_of, makes_masks, text_config
 from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
@@ -46,8 +46,7 @@ def window(model: PreTrainedModel) -> int | None:
 
     It is the shortest sliding or local attention window among the model's layers, or `shared_limit`.
     """
-    config: Any = model.config.get_text_config(decoder=True)
-    return min([*_sizes(config, _WINDOWS), *filter(None, [shared_limit(model)])], default=None)
+    return min([*_sizes(text_config(model), _WINDOWS), *filter(None, [shared_limit(model)])], default=None)
 
 
 def shared_limit(model: PreTrainedModel) -> int | None:
@@ -56,7 +55,7 @@ def shared_limit(model: PreTrainedModel) -> int | None:
     Longer ones change the rotary frequencies of a pass. Of sparse attention they have more tokens than each looks at,
     and what is looked at depends on the padding.
     """
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     ropes = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     each = [rope for rope in (ropes, *ropes.values()) if isinstance(rope, dict)]  # one, or one for each type of layer
     kinds = [str(rope.get("rope_type", rope.get("type"))) for rope in each]
@@ -91,7 +90,7 @@ def find_support(model: PreTrainedModel) -> Support:
 
 def _known_obstacle(model: PreTrainedModel) -> str:
     """Return what the model's signature and config say against tries; "" for nothing."""
-    config: Any = model.config.get_text_config(decoder=True)
+    config = text_config(model)
     if model.get_output_embeddings() is None:
         return "the model has no output embedding module"
     if "position_ids" not in inspect.signature(model.forward).parameters:

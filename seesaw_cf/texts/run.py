@@ -108,6 +108,8 @@ def _local_model(
     """Return the model that writes, its editors, not fitted yet, and its entry in the manifest."""
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
+    if corpus is None:
+        check_texts(job.editors, overrides)
     how = {name: getattr(job, name) for name in ("device", "dtype", "revision", "trust_remote_code")}
     model, tokenizer = load_model(job.model, **how)
     chat = bool(tokenizer.chat_template)
@@ -116,7 +118,6 @@ def _local_model(
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
         overrides["ike"] = {"room": room} | overrides.get("ike", {})
     editors = make_editors(job.editors, model, overrides, corpus, spare)
-    check_texts(editors, corpus is not None)
     configs = {}
     for name, editor in editors.items():
         configs[name] = asdict(editor.config)

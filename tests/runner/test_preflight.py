@@ -84,6 +84,26 @@ def test_what_is_missing_is_said(tmp_path: Path, folder: str, changes: dict[str,
         make_run(Job(folder, **{"data": "sample", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
 
 
+@pytest.mark.usefixtures("no_weights")
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [({}, "rome: texts are needed"), ({"rome": {"use_moments": False}}, "the weights were loaded")],
+)
+def test_missing_texts_are_told_before_weights_are_loaded(
+    tmp_path: Path, folder: str, settings: dict[str, Any], error: str
+) -> None:
+    job = Job(
+        folder,
+        editors=("rome",),
+        data="sample",
+        limit=2,
+        device="cpu",
+        editor_config=_settings(tmp_path, settings),
+    )
+    with pytest.raises((SeesawError, AssertionError), match=error):
+        make_run(job, tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

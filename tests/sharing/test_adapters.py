@@ -118,5 +118,5 @@ def test_what_no_adapter_can_hold_is_refused_with_the_remedy(delta: WeightDelta,
 
 def test_a_wrong_model_is_refused(tmp_path: Path) -> None:
     delta = low_rank_delta(tiny("llama"), "llama")
-    with pytest.raises(DeltaMismatchError, match="model the edit was made on"):
+    with pytest.raises(DeltaMismatchError, match="model it was made on"):
         to_peft(delta, tiny("gpt2"), tmp_path / "adapter")
