@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.effects.accuracy import cross_property
-from seesaw_cf.effects.answers import answers, knowledge, mark
+from seesaw_cf.effects.answers import answers, gold_odds, gold_rank, knowledge, mark
 from seesaw_cf.stats import clustered_mean
 from tests.effects.group_rows import estimate_groups
 from tests.effects.rows import four, table
@@ -126,3 +126,26 @@ def test_accuracy_on_three_scales_by_hand() -> None:
     assert math.isnan(found["share_low"])
     odds = mark(answers(table(rows)))[["pre_odds", "post_odds"]].to_numpy()
     assert odds == pytest.approx(np.log([[1, 1 / 7], [1 / 3, 1]]))
+
+
+@given(CANDIDATES, st.integers(-80, 0).map(lambda number: number / 8))
+def test_a_common_factor_of_the_probabilities_changes_nothing(values: list[float], shift: float) -> None:
+    one, other = (knowledge(np.array(values) + by, first(len(values))) for by in (0.0, shift))
+    assert (one["true_rank"], one["known"]) == (other["true_rank"], other["known"])
+    assert one["true_share"] == pytest.approx(other["true_share"], rel=1e-12)
+
+
+def test_answers_are_compared_by_the_sum_over_their_tokens() -> None:
+    """With as many tokens each, sums and means per token rank alike; a longer answer has more to multiply."""
+    per_token = np.array([-0.5, -0.7, -0.9])
+    for tokens in (1, 3):
+        assert gold_rank(tokens * per_token, first(3)) == gold_rank(per_token, first(3)) == 1
+    lengths = np.array([3, 1, 1])  # the right answer is likelier by token, and less likely as a whole
+    assert gold_rank(lengths * per_token, first(3)) == 3
+
+
+@given(CANDIDATES, st.integers(0, 11))
+def test_the_log_odds_are_those_of_the_share(values: list[float], one: int) -> None:
+    true = np.arange(len(values)) == one % len(values)
+    share = knowledge(np.array(values), true)["true_share"]
+    assert share == pytest.approx(1 / (1 + math.exp(-gold_odds(np.array(values), true))), rel=1e-9)

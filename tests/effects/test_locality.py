@@ -56,3 +56,11 @@ def test_cases_of_one_edit_are_one_edit() -> None:
     counts = locality(scores(edits), {("ft", 0): 0, ("ft", 1): 0, ("ft", 2): 2})
     assert counts["ft"].local.n == 2
     assert counts["ft"].local.value == 1.0, "one half of the first edit's answers is left"
+
+
+def test_a_collapse_is_shown_or_it_is_none() -> None:
+    """One of eight is below one half for certain, 95 % Wilson [0.02, 0.47]; two of eight are not, [0.07, 0.59]."""
+    lost, left = [(True, False)] * 3, [(True, True)] * 3
+    assert locality(scores([left] + [lost] * 7))["ft"].collapsed
+    assert not locality(scores([left] * 2 + [lost] * 6))["ft"].collapsed
+    assert not locality(scores([lost] * 3))["ft"].collapsed, "three edits show nothing"

@@ -196,3 +196,9 @@ def test_chance_counts_every_right_answer_and_the_fifth_is_among_five() -> None:
     columns = AccuracyColumns([1], ["P19"], ["P101"], ["x is"], [names], [["e", "f"]], [scores], [scores])
     row = as_json(accuracy_of_columns)(columns)["pairs"]["P19/P101"]
     assert (row["chance"], row["pre_top5"], row["pre_mrr"]) == pytest.approx((2 / 6, 1, 1 / 5))
+
+
+def test_published_rule_takes_male_in_female_for_right() -> None:
+    rows = case(1, "male", MALE, FEMALE)
+    assert cross_property(table(rows), mode="exact").iloc[0]["post"] == 0
+    assert cross_property(table(rows), mode="paper").iloc[0]["post"] == 1
