@@ -45,6 +45,9 @@ class Question(NamedTuple):
 CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
 """Cases with their questions."""
 
+ScoreRow = tuple[object, ...]
+"""Values of `SCORES`."""
+
 _NOBODY = Entity(None, "")
 
 
@@ -123,36 +126,48 @@ def count_spaced(case: Case) -> int:
     return odd
 
 
-class ScoredQuestion(NamedTuple):
-    """A question of a case with its score before or after the edit; after it, with the score before it too."""
-
-    case: Case
-    asked: Question
-    phase: Phase
-    score: ClozeScore
-    before: ClozeScore | None = None
-
-
-def pair_scores(
-    cases: Iterable[tuple[Case, Sequence[Question]]],
+def score_rows(
+    editor: str,
+    case: Case,
+    asked: Iterable[Question],
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
-) -> list[ScoredQuestion]:
-    """Return two rows for every question of every case: before and after the edit.
+) -> Iterator[ScoreRow]:
+    """Yield two rows for every question of a case: before and after the edit.
 
     Of several spellings of one answer the one counts that the model would write, else the likeliest: of what must stay
     the same before and after, of what follows from the edit in each phase its own.
     """
-    rows = []
-    for case, qs in cases:
-        for _, group in itertools.groupby(qs, lambda q: q if q.role == "candidate" else (q.kind, q.prompt_id, q.role)):
-            spellings = list(group)
-            first = _best(spellings, before)
-            then = _best(spellings, after) if first.role == "target_new" else first
-            pre = before[first.cloze]
-            rows.append(ScoredQuestion(case, first, "pre", pre))
-            rows.append(ScoredQuestion(case, then, "post", after[then.cloze], before[then.cloze]))
-    return rows
+    for _, group in itertools.groupby(asked, lambda q: q if q.role == "candidate" else (q.kind, q.prompt_id, q.role)):
+        spellings = list(group)
+        first = _best(spellings, before)
+        then = _best(spellings, after) if first.role == "target_new" else first
+        yield _row(editor, case, first, "pre", before[first.cloze])
+        yield _row(editor, case, then, "post", after[then.cloze], before[then.cloze])
+
+
+def _row(
+    editor: str, case: Case, asked: Question, phase: Phase, score: ClozeScore, before: ClozeScore | None = None
+) -> ScoreRow:
+    prompt, relation = asked.prompt, case.request.relation_id
+    other = case.effect_relation_id if asked.kind == "cross_property" else None
+    # At how many tokens of the answer the first choice is the one from before the edit; None where unknown.
+    then, now = before.first if before else None, score.first
+    kept = None if then is None or now is None else sum(map(operator.eq, then, now))
+    logprob = score.logprob if score.status == "ok" else None
+    return (
+        *(editor, case.case_id, relation, other or relation, asked.kind, asked.prompt_id),
+        *(prompt.template_id, prompt.text, prompt.subject.id, prompt.subject.label),
+        *(prompt.gender, prompt.race, prompt.region, prompt.holds),
+        *(asked.target, asked.role, asked.gold, phase),
+        *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks),
+    )
+
+
+def score_table(rows: Iterable[ScoreRow]) -> pa.Table:
+    """Return the score table (`SCORES`) of rows, in their order."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCORES)
+    return pa.table(dict(zip(SCORES.names, columns, strict=True)), SCORES)
 
 
 def _best(spellings: Sequence[Question], scores: Mapping[Cloze, ClozeScore]) -> Question:
@@ -191,29 +206,6 @@ def find_indistinct(
                     why = f"the answer {others[0]!r} to this question has the same tokens: no score tells them apart"
                     refused[cloze] = ClozeScore(math.nan, 0, False, why)
     return refused
-
-
-def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
-    """Return the score table (`SCORES`) with one row for each score, in their order."""
-    records = []
-    for case, asked, phase, score, before in rows:
-        prompt, relation = asked.prompt, case.request.relation_id
-        other = case.effect_relation_id if asked.kind == "cross_property" else None
-        # At how many tokens of the answer the first choice is the one from before the edit; None where unknown.
-        then, now = before.first if before else None, score.first
-        kept = None if then is None or now is None else sum(map(operator.eq, then, now))
-        logprob = score.logprob if score.status == "ok" else None
-        records.append(
-            (
-                *(editor, case.case_id, relation, other or relation, asked.kind, asked.prompt_id),
-                *(prompt.template_id, prompt.text, prompt.subject.id, prompt.subject.label),
-                *(prompt.gender, prompt.race, prompt.region, prompt.holds),
-                *(asked.target, asked.role, asked.gold, phase),
-                *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks),
-            )
-        )
-    columns = list(zip(*records, strict=True)) or [()] * len(SCORES)
-    return pa.table(dict(zip(SCORES.names, columns, strict=True)), SCORES)
 
 
 def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:

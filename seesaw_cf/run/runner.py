@@ -31,7 +31,7 @@ from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, paramete
 from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import Candidates, ScoredQuestion, pair_scores, score_table
+from seesaw_cf.run.questions import Candidates, ScoreRow, score_rows, score_table
 from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, Unit, units, write_doses
 from seesaw_cf.scoring import Scorer
@@ -200,16 +200,16 @@ class Run:
     def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome) -> None:
         indistinct = {cloze: before.indistinct[cloze] for cloze in outcome.scores if cloze in before.indistinct}
         outcome = replace(outcome, scores={**outcome.scores, **indistinct})
-        pairs, edits = list[ScoredQuestion](), list[TableRow]()
+        rows, edits = list[ScoreRow](), list[TableRow]()
         for case, asked in unit.questions():
-            pairs += pair_scores([(case, asked)], before.scores, outcome.after(case, asked))
+            rows += score_rows(name, case, asked, before.scores, outcome.after(case, asked))
             if case.case_id in outcome.status:
                 row = outcome.edit_row(name, case, asked, before.scores, self.candidates)
                 edits.append(row | unit.labels)
-        rows = score_table(name, pairs)
+        table = score_table(rows)
         for column in self.columns:
-            rows = rows.append_column(column, pa.array([unit.labels[column.name]] * rows.num_rows, column.type))
-        self.store.write((name, unit.key), rows, edits=edits)
+            table = table.append_column(column, pa.array([unit.labels[column.name]] * table.num_rows, column.type))
+        self.store.write((name, unit.key), table, edits=edits)
 
     def _keep(self, name: str, unit: str, delta: WeightDelta | None) -> None:
         """Save an edit, and write it as a separate model, where that is wanted."""

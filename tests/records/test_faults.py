@@ -17,7 +17,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records import import_files, load_cases, parse_record, read_cases
 from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.run.questions import pair_scores, questions
+from seesaw_cf.run.questions import questions, score_rows, score_table
 from seesaw_cf.texts.records import read_records
 
 EDIT = {
@@ -100,11 +100,9 @@ def test_every_spelling_of_what_follows_and_of_what_must_stay_is_accepted(tmp_pa
     asked = list(questions(case))
     before = {q.cloze: score(-1.0 if q.target in ("Londres", "Japan") else -2.0) for q in asked}
     after = {q.cloze: score(-0.5 if q.target in ("London", "Nippon") else -3.0) for q in asked}
-    rows = pair_scores([(case, asked)], before, after)
+    rows = score_table(score_rows("ft", case, asked, before, after)).to_pylist()
     found = {
-        (row.asked.kind, row.phase): row.asked.target
-        for row in rows
-        if row.asked.kind in ("portability", "neighborhood")
+        (row["kind"], row["phase"]): row["target"] for row in rows if row["kind"] in ("portability", "neighborhood")
     }
     assert found == {
         ("portability", "pre"): "Japan",
