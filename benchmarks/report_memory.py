@@ -30,7 +30,7 @@ from benchmarks.synthetic_run import write_synthetic_run
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects.tables import ScoreFile
-from seesaw_cf.report import write_report
+from seesaw_cf.report import report
 
 RESULT = Path(__file__).parent / "results" / "report_memory.json"
 
@@ -71,9 +71,9 @@ def apart(first: str, second: str) -> float:
 def compared(folder: Path, prompts: int) -> dict[str, float]:
     """Return rows, cells and the largest difference of the reports of one run, in parts and at once."""
     rows = write_synthetic_run(folder / "run", prompts)
-    write_report(folder / "run", folder / "parts")
+    report(folder / "run").write(folder / "parts")
     with patch("seesaw_cf.report.pairs.ScoreFile", WholeTable):
-        write_report(folder / "run", folder / "whole")
+        report(folder / "run").write(folder / "whole")
     parts, whole = figures(folder / "parts"), figures(folder / "whole")
     if parts.keys() != whole.keys():
         raise SystemExit("the two reports have other rows")

@@ -36,12 +36,19 @@ from benchmarks.flops import flop_counter
 from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.models.load import load_model
-from seesaw_cf.report import write_report
+from seesaw_cf.report import report
 from seesaw_cf.run import edits, job, jobs, runner
 
 TEXTS = 400
 ROWS = (64, 1024)
 """Rows of the products: a pass of an editor's packed texts, and one of scoring."""
+
+
+def write_report(folder: Path) -> None:
+    """Write the report of a finished run."""
+    report(folder).write(folder / "report")
+
+
 # Part -> where the function that does it is looked up; a part within another counts for itself alone.
 PARTS: dict[str, tuple[Any, str]] = {
     "reading and noise floor": (job, "make_run"),
@@ -149,7 +156,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
             control_seeds=1,
         )
         job.make_run(what, out).complete()
-        write_report(out, out / "report")
+        write_report(out)
     return {"spent": dict(meter.spent), "rates": products.rates}
 
 

@@ -24,7 +24,7 @@ from seesaw_cf.logs.log import EvalLog, Reader
 from seesaw_cf.logs.pairing import SIDES, PairedItems, check_fields, pair_logs, wanted_fields
 from seesaw_cf.report import figures
 from seesaw_cf.report.rows import Row, rows_of
-from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page
+from seesaw_cf.report.screen import Part, Screen, render_page
 from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.plain import json_text
 
@@ -180,9 +180,8 @@ def _panels(rows: pd.DataFrame) -> list[figures.Panel]:
     return panels
 
 
-def _table(rows: pd.DataFrame) -> PageTable:
-    body = [PageRow([name, *_cells(row)]) for name, row in zip(_names(rows), rows_of(rows))]
-    return PageTable(_HEADS, [False, True, True, True, True, True, False], body)
+def _table(rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame([[name, *_cells(row)] for name, row in zip(_names(rows), rows_of(rows))], columns=list(_HEADS))
 
 
 def _cells(row: Row) -> list[str]:

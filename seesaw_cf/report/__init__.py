@@ -4,9 +4,9 @@ from seesaw_cf.base.fields import check_exports
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.pairs import RunResult, read_run
-from seesaw_cf.report.report import Report, report, write_report
+from seesaw_cf.report.report import Report, report
 from seesaw_cf.report.screen import Screen
 
-__all__ = ["AuditSettings", "Report", "RunResult", "Screen", "build_frame", "read_run", "report", "write_report"]
+__all__ = ["AuditSettings", "Report", "RunResult", "Screen", "build_frame", "read_run", "report"]
 
 check_exports(globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import combinations
@@ -32,14 +32,9 @@ from seesaw_cf.stats.verdicts import REACH
 HOLDERS = ("target_true", "target_new")
 _ANSWER = ["case_id", "edit_relation", "effect_relation"]
 _FAILURES = {"zero": "zero delta", "not_finite": "non-finite delta", "refused": "refused"}
-# Estimate of `Accuracy` -> what, and its scale.
-_RIGHT: Mapping[str, tuple[str, str]] = {
-    "pre": ("right_before", "share"),
-    "post": ("right_after", "share"),
-    "change": ("right_change", "share"),
-    "share": ("right_share", "share"),
-    "log_odds": ("right_log_odds", "log-odds"),
-}
+# Estimate of `Accuracy` -> what.
+_RIGHT = {"pre": "right_before", "post": "right_after", "change": "right_change", "share": "right_share"}
+_RIGHT["log_odds"] = "right_log_odds"
 
 
 def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.DataFrame:
@@ -119,20 +114,18 @@ def _accuracy(run: RunResult) -> Iterator[Row]:
     """Yield how many right answers there were before and after, by pair of relations and over all."""
     for names, rows in _blocks(run.facts, relation="edit_relation", asked="effect_relation"):
         seeds = [summarise_accuracy(one) for _, one in rows.groupby("seed")]
-        first, n = seeds[0], {"n": seeds[0].counts["n"]}
-        for name, (what, scale) in _RIGHT.items():
+        first, n = seeds[0], seeds[0].counts["n"]
+        for name, what in _RIGHT.items():
             found = mean_estimate([own.estimates[name] for own in seeds])
-            yield row(what, "other_facts", found, scale=scale, **names, **({} if name in ("share", "log_odds") else n))
-        shares = {"right_by_chance": first.chance, "right_by_constant": first.majority}
+            yield row(what, "other_facts", found, scale="log-odds" if name == "log_odds" else "share", **names)
+        shares = {"right_by_chance": [first.chance], "right_by_constant": [first.majority]}
         for rank in first.ranks:
-            what = f"right_{rank.replace('pre', 'before').replace('post', 'after')}"
-            shares[what] = float(np.mean([own.ranks[rank] for own in seeds]))
-        for what, value in shares.items():
-            yield row(what, "other_facts", Estimate(value), scale="share", **names, **n)
-        for what, count in first.counts.items():
-            value = float(np.mean([own.counts[what] for own in seeds])) if what in ("lost", "gained") else float(count)
-            if what != "n":
-                yield row(what, "other_facts", Estimate(value), scale="count", **names, **n)
+            when = rank.replace("pre", "before").replace("post", "after")
+            shares[f"right_{when}"] = [own.ranks[rank] for own in seeds]
+        counts = {what: [own.counts[what] for own in seeds] for what in first.counts if what != "n"}
+        for what, values in (shares | counts).items():
+            mean = Estimate(float(np.mean(values)), n=n)
+            yield row(what, "other_facts", mean, scale="share" if what in shares else "count", **names)
 
 
 def _fact_levels(run: RunResult) -> Iterator[Row]:
@@ -143,21 +136,20 @@ def _fact_levels(run: RunResult) -> Iterator[Row]:
     counted = counted.assign(before=counted["pre_correct"].astype(float), after=counted["post_correct"].astype(float))
     counted["after"] = counted.groupby(["editor", *_ANSWER], sort=False)["after"].transform("mean")
     first = counted[counted["seed"] == 1]
-    by_editor = {str(editor): own.sort_values(_ANSWER) for editor, own in first.groupby("editor", sort=False)}
-    for editor, own in by_editor.items():
-        names: Row = {"editor": editor, "scale": "share", "n_edits": own["edit"].nunique(), "decides": True}
+    for editor, rows in first.groupby("editor", sort=False):
+        own, names = rows.sort_values(_ANSWER), {"editor": str(editor), "scale": "share", "decides": True}
+        counts = {"n": len(own), "n_people": own["person"].nunique(), "n_edits": own["edit"].nunique()}
         weights = case_weights(_codes(own["edit"]), np.ones(len(own), bool))
         share = clustered_share(own["after"].to_numpy(), weights, _codes(own["person"]), fewest=MIN_EFFECTIVE)
-        counts = {"n": len(own), "n_people": int(own["person"].nunique())}
-        yield row("before", "other_facts", Estimate(float(weights @ own["before"])), **names | counts)
-        yield row("after", "other_facts", share, **names | counts)
+        yield row("before", "other_facts", Estimate(float(weights @ own["before"])), **names, **counts)
+        yield row("after", "other_facts", share, **names, **counts)
         yield _fact_change("change", own, "before", names)
         was_right = own[own["before"] > 0.5]
         lost = _turned_wrong(1 - was_right["after"].to_numpy(), was_right["person"])
-        yield row("turned_wrong", "other_facts", lost, **names)
-        for control in [control for name, control in run.controls if name == editor and control in by_editor]:
-            both = own.merge(by_editor[control][[*_ANSWER, "after"]], on=_ANSWER, suffixes=("", "_control"))
-            if len(both):
+        yield row("turned_wrong", "other_facts", lost, **names | {"n_edits": counts["n_edits"]})
+        for control in [control for name, control in run.controls if name == editor]:
+            beside = first.loc[first["editor"] == control, [*_ANSWER, "after"]]
+            if len(both := own.merge(beside, on=_ANSWER, suffixes=("", "_control"))):
                 yield _fact_change("beyond", both, "after_control", names | {"control": control})
 
 

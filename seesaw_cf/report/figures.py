@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import cut
@@ -45,14 +46,13 @@ _STYLE: Mapping[str, object] = {
     "text.parse_math": False,  # names of models and groups are text
     "svg.hashsalt": "seesaw_cf",
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
     "axes.titlesize": "medium",
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "xaxis.labellocation": "right",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.spines.left"), False),
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     "savefig.transparent": True,
 }
@@ -125,10 +125,11 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_xlabel(panel.label)
 
 
-def level_figure(frame: pd.DataFrame, run: RunResult) -> Figure | None:
-    """Return what happened to everybody: a panel a level, each editor above its control, with 95 % intervals.
+def figures_of(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, str, str, Figure]]:
+    """Yield name, editor ("" = all), caption and picture.
 
-    None where no level was asked.
+    First what happened to everybody, a panel a level, each editor above its control; then of each editor and true
+    answer every group's mean change with its people, beside its control's.
     """
     pairs = [(editor, *(control for of, control in run.controls if of == editor)) for editor in run.audited]
     order = list(dict.fromkeys(name for pair in pairs for name in pair))
@@ -138,7 +139,19 @@ def level_figure(frame: pd.DataFrame, run: RunResult) -> Figure | None:
         if len(own := own[own["axis"] == ALL]):
             title = f"{answer} answer true: {measure}".capitalize() if answer else "Other facts: right answers lost"
             panels.append(_panel(own, title, "editor", [name for name in order if name in set(own["editor"])], run))
-    return draw_panels(panels) if panels else None
+    if panels:
+        yield "levels", "", "What happened to everybody, with intervals", draw_panels(panels)
+    for editor, answer in product(run.audited, ("old", "new")):
+        own = _changes(frame, "other_people", answer, [editor], [editor, run.control_of(editor)])
+        panels = []
+        for axis in (ALL, *AXES):
+            if len(rows := own[(own["axis"] == axis) & (own["group"] != UNKNOWN)]):
+                names = in_order(rows["group"], (ALL, *groups.AXES.get(axis, ())))
+                panels.append(_panel(rows, "" if axis == ALL else axis, "group", names, run))
+        if panels:
+            panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
+            caption = f"People for whom the {answer} answer is true"
+            yield f"forest_{editor}_{answer}", editor, caption, draw_panels(panels, one_axis=True)
 
 
 def _changes(
@@ -148,25 +161,7 @@ def _changes(
     own = frame[(frame["relation"] == ALL) & (frame["what"] == "change") & (frame["about"] == about)]
     own = own[(own["true_answer"] == answer) & own["editor"].isin(order) & np.isfinite(own["value"].astype(float))]
     decided = own[own["decides"].astype(bool) & (own["axis"] == ALL) & own["editor"].isin(editors)]
-    return own[own["scale"] == (decided["scale"].iloc[0] if len(decided) else None)]
-
-
-def forest_figures(
-    frame: pd.DataFrame, run: RunResult, answers: Sequence[str] = ("old", "new")
-) -> Iterator[tuple[str, str, Figure]]:
-    """Yield (editor, true answer, forest): every group's mean change with its people, beside its control's."""
-    for editor in run.audited:
-        for answer in answers:
-            own = _changes(frame, "other_people", answer, [editor], [editor, run.control_of(editor)])
-            own = own[own["group"] != UNKNOWN]
-            by_axis = {axis: rows for axis in (ALL, *AXES) if len(rows := own[own["axis"] == axis])}
-            panels = []
-            for axis, rows in by_axis.items():
-                names = in_order(rows["group"], (ALL, *groups.AXES.get(axis, ())))
-                panels.append(_panel(rows, "" if axis == ALL else axis, "group", names, run))
-            if panels:
-                panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
-                yield editor, answer, draw_panels(panels, one_axis=True)
+    return own[own["scale"] == "".join(decided["scale"].head(1))]
 
 
 def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run: RunResult) -> Panel:
@@ -184,7 +179,7 @@ def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run:
     return Panel(title, labels, marks, factor * float(rows["margin"].iloc[0]), f"worse, {unit} \u2192")
 
 
-def svg(figure: Figure, about: str) -> str:
+def svg(figure: Figure, about: str) -> Markup:
     """Return a picture as SVG for a page: text stays text, takes the ink of the page, and stays legible on a phone.
 
     Args:
@@ -197,26 +192,16 @@ def svg(figure: Figure, about: str) -> str:
     text = out.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"font: ((?:[a-z0-9]+ )*[\d.]+px) [^;\"]*", r"font: \1 sans-serif", text)
-    text = re.sub(r"font-size: ([\d.]+px); font-family: [^;\"]*", r"font: \1 sans-serif", text)
     # Ids of clips and markers depend on the last digits of the layout.
     names = dict.fromkeys(re.findall(r'id="([mp][0-9a-f]{10})"', text))
     first = sha256(about.encode()).hexdigest()[:6]
     for number, name in enumerate(names):
         text = text.replace(name, f"{first}-{number}")
-    letters = [float(size) for size in re.findall(r"([\d.]+)px sans-serif", text)]
+    letters = [float(size) for size in re.findall(r"([\d.]+)px", text)]
     width = 72 * float(figure.get_figwidth())  # in the units of the picture, points
     least = width * _LEAST_PIXELS / min(letters, default=_LEAST_PIXELS)
     fit = f"width: 100%; max-width: {1.4 * width:.0f}px; min-width: {least + 1:.0f}px; height: auto"
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" style="{fit}" ', 1)
-
-
-def save_figures(frame: pd.DataFrame, run: RunResult, folder: Path) -> list[Path]:
-    """Write every picture of a run as PNG and SVG; return their paths."""
-    levels = level_figure(frame, run)
-    figures = {"levels": levels} if levels else {}
-    figures |= {f"forest_{editor}_{answer}": own for editor, answer, own in forest_figures(frame, run)}
-    return [path for name, own in figures.items() for path in save_figure(own, folder, name, ("png", "svg"))]
+    return Markup(text.replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" style="{fit}" ', 1))
 
 
 def save_figure(figure: Figure, folder: Path, name: str, forms: Sequence[str] = ("png",)) -> list[Path]:

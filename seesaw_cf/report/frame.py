@@ -28,6 +28,7 @@ from seesaw_cf.effects.audit import AuditSettings, independent_tests
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.stats import adjust, verdict
+from seesaw_cf.stats.verdicts import VERDICTS
 
 Row = dict[str, Any]
 _NAN = float("nan")
@@ -60,14 +61,8 @@ def row(what: str, about: str, estimate: Estimate, **names: Any) -> Row:
 
 # What is claimed: one vocabulary for levels and one for groups, `seesaw_cf.stats.verdicts.VERDICTS`.
 
-LEVEL_VERDICTS: Mapping[str, str] = {
-    "hit_harder": "worse",
-    "slightly_harder": "slightly_worse",
-    "equal": "no_worse",
-    "hit_less": "better",
-    "undecided": "undecided",
-    "too_few": "too_few",
-}
+_WORDS = ("worse", "slightly_worse", "no_worse", "better", "undecided", "too_few")
+LEVEL_VERDICTS: Mapping[str, str] = dict(zip(VERDICTS, _WORDS, strict=True))
 """Verdict -> that on a level, which may be "no_control", too."""
 
 
@@ -98,18 +93,16 @@ def decide_levels(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) 
         frame.loc[estimated, "note"] = "the cases of a relation are one edit"
     everybody = (frame["relation"] == ALL) & (frame["axis"] == ALL) & frame["decides"]
     own = pd.Series([*zip(frame["editor"], frame["control"])], frame.index).isin(set(run.controls))
-    levels = frame[everybody & (frame["what"] == "beyond") & own]
-    for _, rows in levels.groupby("editor"):
-        frame.loc[rows.index, "p_adjusted"] = adjust(rows["p"].to_numpy(np.float64))
     alone = everybody & (frame["what"] == "change") & ~frame["editor"].isin([name for name, _ in run.controls])
     frame.loc[alone & ~frame["editor"].map(is_control).astype(bool), "verdict"] = "no_control"
     floors = {scale: run.floor.zero_limit(scale) for scale in ("probability", "log-odds", "share")}
-    for index in levels.index:
-        level = frame.loc[index]
-        sign = HARM[level["about"], level["true_answer"]]
-        word, note = level_verdict(level, sign, floors[level["scale"]], settings.alpha)
-        notes = filter(None, (note, _against(frame, level, word, floors)))
-        frame.loc[index, ["verdict", "note"]] = word, "; ".join(notes)
+    for _, levels in frame[everybody & (frame["what"] == "beyond") & own].groupby("editor"):
+        levels = levels.assign(p_adjusted=adjust(levels["p"].to_numpy(np.float64)))
+        for index, level in levels.iterrows():
+            sign, floor = HARM[level["about"], level["true_answer"]], floors[level["scale"]]
+            word, note = level_verdict(level, sign, floor, settings.alpha)
+            notes = "; ".join(filter(None, (note, _against(frame, level, word, floors))))
+            frame.loc[index, ["p_adjusted", "verdict", "note"]] = level["p_adjusted"], word, notes
     return frame
 
 

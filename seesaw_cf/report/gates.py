@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL, CHANGES, UNKNOWN, by_tag, tag_sets
 from seesaw_cf.report.pairs import RunResult
+from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent
 from seesaw_cf.stats.clustered import FEW_EDITS
@@ -55,13 +57,13 @@ def plan_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) 
     own = own[(own["stderr"].astype(float) > 0) & (own["verdict"] == "undecided") & (own["relation"] == ALL)]
     plans = []
     for (editor, answer), rows in own.groupby(["editor", "true_answer"], sort=False):
-        for index, row, precision in _precisions(run, str(editor), str(answer), rows):
+        for row, precision in _precisions(run, str(editor), str(answer), rows):
             edits, people, both = precision.factors(row["margin"], settings.alpha / max(1.0, row["tests"]), POWER)
             if math.isfinite(both[0]):
-                plans.append((both[0] * both[1], index, row["n_edits"], (edits, people), both))
+                plans.append((both[0] * both[1], row["n_edits"], (edits, people), both))
     if not plans:
         return ""
-    times, _, n_edits, alone, both = sorted(plans)[(len(plans) - 1) // 2]
+    times, n_edits, alone, both = sorted(plans)[(len(plans) - 1) // 2]
     if times <= 1:
         return f"To call groups equal takes {FEW_EDITS} {run.noun}s." if n_edits < FEW_EDITS else ""
     nouns = (f"{run.noun}s", "people")
@@ -74,27 +76,22 @@ def _times(value: float) -> str:
     return f"{float(format(value, '.2g')):,g}"
 
 
-def _precisions(
-    run: RunResult, editor: str, answer: str, rows: pd.DataFrame
-) -> Iterator[tuple[Hashable, pd.Series, Precision]]:
+def _precisions(run: RunResult, editor: str, answer: str, rows: pd.DataFrame) -> Iterator[tuple[Row, Precision]]:
     """Yield each contrast of an editor with its variance, divided among edits and people as in all of them."""
-    people = run.people
-    if people is None:
-        return
+    people = cast(pd.DataFrame, run.people)  # contrasts are about people
     asked = people[(people["editor"] == editor) & (people["holds"] == _HOLDS[answer]) & (people["status"] == "ok")]
     edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
     found = []
-    for index, row in rows.iterrows():
-        groups = by_tag(*tag_sets(asked[row["axis"]]))
+    for row in rows_of(rows):
+        groups = by_tag(*tag_sets(asked[str(row["axis"])]))
         own = groups[row["group"]]
         other = ~own & ~groups.get(UNKNOWN, np.zeros(len(asked), bool))
         both = np.logical_and(*(np.bincount(edit[side], minlength=edit.max() + 1) > 0 for side in (own, other)))
         used = (own | other) & both[edit]
         values = asked[CHANGES[row["scale"]]].to_numpy(np.float64)[used]
         effective = (row["effective_edits"], row["effective_people"])
-        part = contrast_precision(values, edit[used], person[used], own[used], row["stderr"], effective)
-        found.append((index, row, part))
-    parts = np.array([(part.edits, part.people, part.both) for *_, part in found]).sum(axis=0)
-    for index, row, part in found:
+        found.append(contrast_precision(values, edit[used], person[used], own[used], row["stderr"], effective))
+    parts = np.array([(part.edits, part.people, part.both) for part in found]).sum(axis=0)
+    for row, part in zip(rows_of(rows), found):
         shares = dict(zip(("edits", "people", "both"), parts / parts.sum() * part.variance()))
-        yield index, row, replace(part, **shares)
+        yield row, replace(part, **shares)

@@ -134,8 +134,8 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     manifest: Manifest = RunFolder.open(path).manifest
     if manifest.get("protocol") == "dose":
         raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
-    scores = ScoreFile(path / "scores.parquet")
-    tables = [scores, *([ScoreFile(path / CONTROL_SEEDS)] if (path / CONTROL_SEEDS).exists() else [])]
+    files = [path / name for name in ("scores.parquet", CONTROL_SEEDS)]
+    scores, *_ = tables = [ScoreFile(file) for file in files if file.exists()]
     counts = count_rows(scores, _COUNTED)
     kinds = set(counts["kind"].to_pylist())
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
@@ -243,17 +243,13 @@ def _success(
 ) -> dict[str, Success]:
     """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
     before = success_of_scores(tables[0], numbers, phase="pre", nats=nats)
-    after: dict[str, Success] = {}
+    seeds: dict[str, list[Success]] = {"unedited": [next(iter(before.values()))]}
     for table in tables:
-        own = {name: first_seed(name) for name in count_rows(table, ["editor"])["editor"].to_pylist() if name}
-        first = numbers and {
-            (name, case): number for name in own for (editor, case), number in numbers.items() if editor == own[name]
-        }
-        after |= success_of_scores(table, first, nats=nats)
-    folded: dict[str, list[Success]] = {"unedited": [next(iter(before.values()))]}
-    for name, success in after.items():
-        folded.setdefault(first_seed(name), []).append(success)
-    return {name: _mean_success(seeds) for name, seeds in folded.items()}
+        own = [(name, first_seed(name)) for name in count_rows(table, ["editor"])["editor"].to_pylist() if name]
+        keys = numbers and {(name, key[1]): n for name, first in own for key, n in numbers.items() if key[0] == first}
+        for name, success in success_of_scores(table, keys, nats=nats).items():
+            seeds.setdefault(first_seed(name), []).append(success)
+    return {name: _mean_success(own) for name, own in seeds.items()}
 
 
 def _mean_success(seeds: Sequence[Success]) -> Success:

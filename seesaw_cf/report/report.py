@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from markupsafe import Markup
@@ -18,16 +19,20 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import AXES
-from seesaw_cf.report import figures, sentences
+from seesaw_cf.report import sentences
 from seesaw_cf.report.build import build_frame
+from seesaw_cf.report.figures import figures_of, save_figure, svg
 from seesaw_cf.report.gates import gates, plan_sentence
-from seesaw_cf.report.levels import level_rows, levels_of
+from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables, save_paper_figures
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
 from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
 from seesaw_cf.report.tables import ABOUT, answer_table, answers_of, edit_table, example, tables_of
 from seesaw_cf.report.words import control_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FALSE_FACTS = (
     "The edits write something false about real people into a model, to measure what else moves. Nothing that an "
@@ -62,10 +67,10 @@ class Report:
     def screen(self) -> Screen:
         """What the run found, on one screen."""
         frame, run = self.frame, self.run
-        levels, several = levels_of(frame, run), len(run.audited) > 1
-        sections: dict[str, list[ScreenRow]] = {}
+        levels, several, sections = levels_of(frame, run), len(run.audited) > 1, dict[str, list[ScreenRow]]()
         for level in levels:
-            sections.setdefault(level.title, []).extend(level_rows(level, run, several))
+            title, _ = LEVELS[level["about"], level["true_answer"]]
+            sections.setdefault(title, []).extend(level_rows(level, run, several))
         if run.people is not None:
             groups = ScreenRow(sentences.group_counts(frame, run), badge=sentences.group_badge(frame, run))
             sections[f"Groups: {', '.join(AXES)}"] = [groups]
@@ -81,7 +86,7 @@ class Report:
         ]
         return Screen(
             about=sentences.header(run),
-            finding=[sentence for sentence in sentences.finding(frame, run, self.settings) if sentence],
+            finding=sentences.finding(frame, run, self.settings),
             missing=sentences.denominators(frame, run),
             columns=[first, *beside],
             sections=sections,
@@ -93,6 +98,11 @@ class Report:
     def tables(self) -> dict[str, pd.DataFrame]:
         """Name -> table, at most eight."""
         return tables_of(self.frame, self.run, self.answers)
+
+    @cached_property
+    def figures(self) -> list[tuple[str, str, str, Figure]]:
+        """The pictures, see `seesaw_cf.report.figures.figures_of`."""
+        return list(figures_of(self.frame, self.run))
 
     @cached_property
     def checks(self) -> list[tuple[bool, str]]:
@@ -115,26 +125,24 @@ class Report:
         )
 
     def _parts(self) -> Iterator[Part]:
-        levels = figures.level_figure(self.frame, self.run)
-        if levels is not None:
-            about = "What happened to everybody, with intervals; the band is too small to matter."
-            yield Part("What happened, beside a control", [about], {"": [("", Markup(figures.svg(levels, about)))]})
-        forests: dict[str, list[tuple[str, Markup]]] = {}
-        for editor, answer, figure in figures.forest_figures(self.frame, self.run):
-            caption = f"People for whom the {answer} answer is true"
-            forests.setdefault(editor, []).append(
-                (caption, Markup(figures.svg(figure, f"{caption}, by group: {editor}")))
-            )
-        if forests:
+        drawn = dict[str, list[tuple[str, Markup]]]()
+        for _, editor, caption, figure in self.figures:
+            about = f"{caption}, by group: {editor}" if editor else caption
+            drawn.setdefault(editor, []).append((caption if editor else "", svg(figure, about)))
+        if levels := drawn.pop("", None):
+            text = "What happened to everybody, with intervals; the band is too small to matter."
+            yield Part("What happened, beside a control", [text], {"": levels})
+        if drawn:
             texts = [
                 "Every group with how many people were asked about. Colour: after the editor; grey: after its control. "
                 "The band is too small to matter; right of it is worse.",
                 sentences.group_counts(self.frame, self.run).capitalize() + ".",
             ]
-            yield Part("Were some groups hit harder?", texts, forests)
-        if len(self.answers):
+            yield Part("Were some groups hit harder?", texts, drawn)
+        if (answers := self.tables.get("answers")) is not None:
             text = "Answers whose right answer lost most probability; a mark stands where it is now wrong."
-            yield Part("Answers that moved most", [text], table=answer_table(self.answers))
+            marked = answers["turned_wrong"].tolist()
+            yield Part("Answers that moved most", [text], table=answer_table(answers), marked=marked)
         if "edits" in self.tables and not self.run.asked_only:
             text = "Some edit is always the worst: read it beside the means above."
             yield Part("Edits that turned most answers wrong", [text], table=edit_table(self.tables["edits"]))
@@ -165,8 +173,8 @@ class Report:
         for name in set(ABOUT) - set(self.tables):
             (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
         write_files(folder, self.page(), self.record(), self.tables)
-        if pictures:
-            figures.save_figures(self.frame, self.run, folder / "pictures")
+        for name, *_, figure in self.figures if pictures else ():
+            save_figure(figure, folder / "pictures", name, ("png", "svg"))
         if paper:
             runs = self.parts or (self.run,)
             cells = paper_tables(runs)
@@ -214,25 +222,3 @@ def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = 
     frame = build_frame(run, settings)
     stage("pages")
     return Report(run, settings, frame)
-
-
-def write_report(
-    run_folder: str | os.PathLike[str],
-    out: str | os.PathLike[str] | None = None,
-    *,
-    settings: AuditSettings | None = None,
-    pictures: bool = False,
-    paper: bool = False,
-) -> str:
-    """Write the report of a finished run and return its first screen; see `Report.write`.
-
-    Args:
-        run_folder: A finished run.
-        out: Where the files go; `RUN_FOLDER/report` when None.
-        settings: What is declared.
-        pictures, paper: See `Report.write`.
-    """
-    made = report(run_folder, settings)
-    folder = Path(run_folder) / "report" if out is None else Path(out)
-    made.write(folder, pictures=pictures, paper=paper)
-    return made.terminal(folder)

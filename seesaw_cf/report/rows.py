@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,23 +33,18 @@ class Floor:
 
     Attributes:
         probability, log_odds: The floor on each scale; None = neither measured nor stated.
-        source: Where it comes from.
         bound: Spread of one score in nats that is taken for rounding without a floor.
     """
 
     probability: float | None
     log_odds: float | None
-    source: str
     bound: float
 
     def zero_limit(self, scale: str) -> float:
         """Return the largest change on a scale that is noise, as far as is known."""
-        known, rounding = {
-            "probability": (self.probability, 2 * math.expm1(self.bound)),
-            "log-odds": (self.log_odds, 2 * self.bound),
-            "share": (0.0, 0.0),
-        }[scale]
-        return rounding if known is None else known
+        if scale == "probability":
+            return 2 * math.expm1(self.bound) if self.probability is None else self.probability
+        return 0.0 if scale == "share" else 2 * self.bound if self.log_odds is None else self.log_odds
 
     def __str__(self) -> str:
         limits = ["not measured" if limit is None else f"{limit:.2g}" for limit in (self.probability, self.log_odds)]
@@ -67,23 +62,12 @@ def floor_of(manifest: Manifest, probability: float | None, log_odds: float | No
         probability, log_odds: Stated floors.
     """
     noise = manifest.get("machine", {}).get("noise") or {}
-    nats, share = _number(noise.get("p99")), _number(noise.get("p99_probability"))
-    if nats is not None and share is None:
-        share = math.expm1(nats)  # a probability is at most 1
-    sources = [f"from the run: 99 % of scores move by < {nats:.2g} nats when only the batch changes"] if nats else []
-    stated = {"probability": probability, "log-odds": log_odds}
-    sources += [f"{name}: stated" for name, value in stated.items() if value is not None]
-    limits = [
-        2 * measured if own is None and measured is not None else own
-        for own, measured in ((probability, share), (log_odds, nats))
-    ]
-    dtype = str(manifest.get("model", {}).get("dtype", "float32"))
-    bound = BOUNDS.get(dtype, BOUNDS["float32"])
-    return Floor(limits[0], limits[1], "; ".join(sources) or "not measured", bound)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+    known = {name: float(value) for name, value in noise.items() if isinstance(value, (int, float))}
+    nats, share = (known.get(name, math.nan) for name in ("p99", "p99_probability"))
+    share = math.expm1(nats) if math.isnan(share) else share  # a probability is at most 1
+    measured = [2 * value if math.isfinite(value) else None for value in (share, nats)]
+    limits = [own if stated is None else stated for stated, own in zip((probability, log_odds), measured)]
+    return Floor(limits[0], limits[1], BOUNDS.get(str(manifest.get("model", {}).get("dtype")), BOUNDS["float32"]))
 
 
 # How a run is repeated, and what it recorded about itself.
@@ -98,9 +82,8 @@ def model_name(manifest: Manifest) -> str:
     return str(manifest.get("model", {}).get("id", "a model"))
 
 
-# Fields of a job that another command than `audit` has no option for.
-_NOT_OF: Mapping[str, Collection[str]] = {"texts write": {"editor_config"}}
-_NO_OPTIONS = {"scorer", "max_tokens", "prompts_per_person"}  # of no command
+_NO_OPTIONS: dict[str, tuple[str, ...]] = {"audit": ("scorer", "max_tokens", "prompts_per_person")}
+_NO_OPTIONS["texts write"] = (*_NO_OPTIONS["audit"], "editor_config")
 
 
 def repeat_command(manifest: Manifest, command: str = "audit") -> str:
@@ -111,12 +94,10 @@ def repeat_command(manifest: Manifest, command: str = "audit") -> str:
         command: What follows `seesaw-cf`.
     """
     words: list[str] = []
-    left_out = _NO_OPTIONS | set(_NOT_OF.get(command, ()))
-    job = {name: value for name, value in manifest.get("job", {}).items() if name not in left_out}
-    for field, value in job.items():
+    for field, value in manifest.get("job", {}).items():
         option = "--" + _OPTIONS.get(field, field).replace("_", "-")
         for entry in value if isinstance(value, list) else [value]:
-            if entry not in (None, False, ""):
+            if entry not in (None, False, "") and field not in _NO_OPTIONS[command]:
                 text = json.dumps(entry) if isinstance(entry, dict) else str(entry)
                 words += [option] if entry is True else [option, text]
     return printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -16,7 +14,7 @@ from jinja2 import Environment, Template
 from markupsafe import Markup
 
 from seesaw_cf.base.files import csv_text, sweep, write_text
-from seesaw_cf.base.terminal import cut, terminal_width
+from seesaw_cf.base.terminal import cut, printable, terminal_width
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.plain import json_text
 
@@ -114,7 +112,9 @@ class Screen:
 
 
 def _paragraph(text: str, width: int, indent: str = "", later: str | None = None) -> list[str]:
-    whole = wcwidth.wrap(" ".join(text.split()), width - len(indent), subsequent_indent="", break_on_hyphens=False)
+    whole = wcwidth.wrap(
+        " ".join(printable(text).split()), width - len(indent), subsequent_indent="", break_on_hyphens=False
+    )
     return [f"{indent if not at or later is None else later}{line}" for at, line in enumerate(whole)]
 
 
@@ -132,29 +132,6 @@ LABELS = (
 
 
 @dataclass(frozen=True)
-class PageRow:
-    """A row of a table on a page; a marked one turned from right to wrong."""
-
-    cells: Sequence[str]
-    marked: bool = False
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table that can be sorted and filtered.
-
-    Attributes:
-        heads: Of its columns.
-        numeric: Which of them are numbers.
-        rows: Its rows.
-    """
-
-    heads: Sequence[str]
-    numeric: Sequence[bool]
-    rows: Sequence[PageRow]
-
-
-@dataclass(frozen=True)
 class Part:
     """A part of a page.
 
@@ -162,13 +139,21 @@ class Part:
         title: Its heading.
         texts: Sentences below it.
         pictures: Name ("" without one) -> captions and SVG.
-        table: A table.
+        table: Cells of a table that can be sorted and filtered.
+        marked: Which of its rows turned from right to wrong.
     """
 
     title: str
     texts: Sequence[str] = ()
     pictures: Mapping[str, Sequence[tuple[str, Markup]]] = field(default_factory=dict)
-    table: PageTable | None = None
+    table: pd.DataFrame | None = None
+    marked: Sequence[bool] = ()
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns of the table are numbers, as all their cells begin like one."""
+        columns = self.table.items() if self.table is not None else ()
+        return [bool(cells.astype(str).str.match(r"[\u2212\u2013+-]?\d|\u2013?$").all()) for _, cells in columns]
 
 
 def render_page(
@@ -208,7 +193,4 @@ def write_files(folder: Path, page: str, record: object, tables: Mapping[str, pd
 @cache
 def _template() -> Template:
     source = (files("seesaw_cf.report") / "page.html").read_text(encoding="utf-8")
-    script = source.partition("<script>")[2].partition("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    source = source.replace("SCRIPT-HASH", f"sha256-{digest}")
     return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)

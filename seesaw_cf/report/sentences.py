@@ -19,9 +19,9 @@ from seesaw_cf.editors.control_names import NULLS, is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
-from seesaw_cf.report.levels import Level, harm_phrase, levels_of
+from seesaw_cf.report.levels import harm_phrase, levels_of
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.rows import model_name, rows_of
+from seesaw_cf.report.rows import Row, model_name, rows_of
 from seesaw_cf.report.words import (
     amount,
     and_list,
@@ -47,45 +47,46 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     sentences = [*broken(run), *(doubted if failed else [])]
     if all(is_control(name) for name in run.audited):
         sentences.append(f"Only control edits were made, {len(run.distinct):,}.")
-    by_editor = {name: [level for level in levels if level.editor == name] for name in run.audited}
-    order = sorted(by_editor, key=lambda name: -max((own.harm for own in by_editor[name] if own.is_harm), default=0.0))
-    happened = groupby(order, key=lambda name: _what_happened(by_editor[name], run))
+    by_editor = {name: [level for level in levels if level["editor"] == name] for name in run.audited}
+    harmed = [level for level in levels if level["is_harm"]]
+    most = {name: max((own["harm"] for own in harmed if own["editor"] == name), default=0.0) for name in by_editor}
+    happened = groupby(sorted(by_editor, key=lambda name: -most[name]), lambda name: _happened(by_editor[name], run))
     clauses = [_clause(words, list(names), run) for words, names in happened if words]
-    harmless, group = not any(level.is_harm for level in levels), group_sentence(frame, run, settings)
-    if not harmless and any(level.verdict == "no_control" for level in levels):
+    group = group_sentence(frame, run, settings)
+    if harmed and any(level["verdict"] == "no_control" for level in levels):
         clauses.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
-    first = harmless and len(group_claims(frame, run)) > 0
+    first = not harmed and len(group_claims(frame, run)) > 0
     sentences += [group, *clauses] if first else [*clauses, group]
-    return [*sentences, *([] if failed else doubted)]
+    return [sentence for sentence in (*sentences, *([] if failed else doubted)) if sentence]
 
 
-def _what_happened(levels: Sequence[Level], run: RunResult) -> str:
+def _happened(levels: Sequence[Row], run: RunResult) -> str:
     """Return what one editor did to the model, the largest harm first."""
-    if harmed := sorted((level for level in levels if level.is_harm), key=lambda level: -level.harm):
+    if not levels:
+        return ""
+    if harmed := sorted((level for level in levels if level["is_harm"]), key=lambda level: -level["harm"]):
         many = "the edited people" if run.protocol == "batch" else "that person"
         person = "the people of the records" if run.asked_only else many
         return f"the model {and_list([harm_phrase(level, person) for level in harmed])}"
-    if not levels:
-        return ""
-    verdicts, turned = {level.verdict for level in levels}, _largest_count(levels)
-    worst = max(levels, key=lambda own: (own.verdict == "slightly_worse", own.harm))
-    row, control = worst.decided, control_words(str(worst.decided["control"]), run)
-    if worst.verdict == "slightly_worse":
-        harm, margin = (size(value, row["scale"]) for value in (worst.sign * row["value"], row["margin"]))
+    verdicts, turned = {level["verdict"] for level in levels}, _largest_count(levels)
+    worst = max(levels, key=lambda level: (level["verdict"] == "slightly_worse", level["harm"]))
+    control = control_words(worst["control"], run)
+    if worst["verdict"] == "slightly_worse":
+        harm, margin = (size(value, worst["scale"]) for value in (worst["sign"] * worst["value"], worst["margin"]))
         return f"the answers are a little worse than after {control}: {harm}, below the {margin} declared to matter"
     if verdicts <= {"no_worse", "better"}:
         return f"nothing that was asked is worse than after {control}{turned}"
     if verdicts == {"no_control"}:
         return f"nothing that was asked is shown to be worse{turned}"
     if verdicts == {"too_few"}:
-        return f"too little was asked to tell what chance does{turned}: {levels[0].decided['note']}"
+        return f"too little was asked to tell what chance does{turned}: {levels[0]['note']}"
     return f"it is not decided whether more got worse than by chance{turned}"
 
 
-def _largest_count(levels: Sequence[Level]) -> str:
+def _largest_count(levels: Sequence[Row]) -> str:
     """Return how many answers turned wrong, of all levels together."""
-    turned = [level.rows["turned_wrong"] for level in levels if "turned_wrong" in level.rows]
-    count, asked = sum(round(row["value"] * row["n"]) for row in turned if row["n"]), sum(row["n"] for row in turned)
+    turned = [row for level in levels if (row := level["own"].get("turned_wrong", {"n": 0}))["n"]]
+    count, asked = sum(round(row["value"] * row["n"]) for row in turned), sum(row["n"] for row in turned)
     return f" ({count:,} of {asked:,} right answers turned wrong)" if asked else ""
 
 
@@ -122,23 +123,24 @@ def efficacy_rows(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, pd
 
 def doubts(frame: pd.DataFrame, run: RunResult) -> list[str]:
     """Return sentences on editors whose edits did not work, or are not shown to."""
-    if run.asked_only:
-        return []
-    found = []
-    for editor, _, after in efficacy_rows(frame, run):
-        if editor in run.changed or after["low"] > 0.5:
-            continue
-        failed = "did not work" if after["high"] <= 0.5 else "are not shown to work"
-        found.append(f"Edits by {editor} {failed}: {round(after['value'] * after['n'])} of {after['n']}.")
-    return found
+    rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if name not in run.changed]
+    return [
+        f"Edits by {editor} {'did not work' if after['high'] <= 0.5 else 'are not shown to work'}: {_count(after)}."
+        for editor, after in rows
+        if not after["low"] > 0.5
+    ]
+
+
+def _count(share: pd.Series) -> str:
+    return f"{round(share['value'] * share['n'])} of {share['n']}"
 
 
 def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
     """Return how many edits worked: "The new answer is the likelier one after 137 of 137 memit edits (1 before)."."""
-    parts = []
-    for editor, before, after in efficacy_rows(frame, run):
-        count, first = (round(row["value"] * row["n"]) for row in (after, before))
-        parts.append(f"{count} of {after['n']} {editor} edits ({first} before)")
+    parts = [
+        f"{_count(after)} {editor} edits ({round(before['value'] * before['n'])} before)"
+        for editor, before, after in efficacy_rows(frame, run)
+    ]
     if parts:
         return f"The new answer is the likelier one after {', '.join(parts)}."
     return "" if run.asked_only else "Whether the edits worked was not measured."
@@ -151,10 +153,10 @@ _FAILED = {"refused": "refused", "not_finite": "not finite", "zero": "without an
 
 def denominators(frame: pd.DataFrame, run: RunResult) -> str:
     """Return what was refused, unscored or untagged; "" where nothing was."""
+    failed = frame[frame["what"].isin(_FAILED) & (frame["relation"] == ALL) & (frame["value"] > 0)]
     parts = [
-        f"{round(row['value'])} of {row['n']:,} edits by {row['editor']} {words}"
-        for what, words in _FAILED.items()
-        for row in rows_of(frame[(frame["what"] == what) & (frame["relation"] == ALL) & (frame["value"] > 0)])
+        f"{round(row['value'])} of {row['n']:,} edits by {row['editor']} {_FAILED[row['what']]}"
+        for row in rows_of(failed)
     ]
     if missing := int(run.unscored["n_rows"].sum()):
         parts.append(f"{missing:,} of {run.n_rows:,} scores missing")
@@ -200,27 +202,24 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
     own, claims = contrasts_of(frame, run), group_claims(frame, run)
     if own.empty:
         return "Groups of people were not compared." if run.people is not None else ""
-    hard = claims[claims["verdict"] == "hit_harder"]
+    hard, verdicts = claims[claims["verdict"] == "hit_harder"], set(own["verdict"])
     if len(hard):
         groups = list(dict.fromkeys(map(_who, rows_of(hard))))
-        more = and_list(groups[1:3] + [f"{len(groups) - 3} more groups"] * (len(groups) > 3)) if groups[1:] else ""
+        more = groups[1:3] + [f"{len(groups) - 3} more groups"] * (len(groups) > 3)
         first = claim(hard.iloc[0], hard["editor"].nunique() > 1 or len(run.audited) > 1)
-        return f"{first}{f'; also {more}' * bool(more)}."
-    verdicts = set(own["verdict"])
+        return f"{first}; also {and_list(more)}." if more else f"{first}."
     if verdicts == {"too_few"}:
         return "Too few people were asked about to compare groups."
     if verdicts <= {"equal", "too_few"}:
         return f"No group was hit harder by {settings.margin * 100:g} points or more."
-    return f"No group is shown to be hit harder.{_missed(own[own['verdict'] == 'undecided'])}"
-
-
-def _missed(undecided: pd.DataFrame) -> str:
-    sizes = undecided.dropna(subset="detectable").groupby("scale")["detectable"].median().sort_index(ascending=False)
-    for scale, detectable in sizes.head(1).items():  # in probability, if any is decided there
-        factor, unit = unit_of(str(scale))
-        least = factor * detectable
-        return f" (Differences under {least:.{0 if least >= 1.5 else digits_for(least)}f} {unit} could be missed.)"
-    return ""
+    missed = own[own["verdict"] == "undecided"].dropna(subset="detectable").groupby("scale")["detectable"].median()
+    if missed.empty:
+        return "No group is shown to be hit harder."
+    scale = missed.index.max()  # probability, if any is decided there
+    factor, unit = unit_of(scale)
+    least = factor * missed[scale]
+    least_words = f"{least:.{0 if least >= 1.5 else digits_for(least)}f} {unit}"
+    return f"No group is shown to be hit harder. (Differences under {least_words} could be missed.)"
 
 
 def claim(row: pd.Series, several: bool) -> str:

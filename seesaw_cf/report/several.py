@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -19,18 +18,16 @@ from seesaw_cf.report.build import beyond
 from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report, report
-from seesaw_cf.report.rows import model_name
+from seesaw_cf.report.rows import Manifest, model_name
 
-_MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("seed",), "version": ("versions", "seesaw_cf")}
+_MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
 _TABLES = ("edits", "people", "facts", "efficacy", "unscored")
 _BY_EDITOR = ("success", "local")
+_RECORDED = ("editors", "edited")  # by editor, too
 
 
 def report_several(
-    folders: Sequence[Path],
-    settings: AuditSettings | None = None,
-    names: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    folders: Sequence[Path], settings: AuditSettings | None = None, names: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Report:
     """Return the report of several runs; an editor of more than one run is named with its run.
 
@@ -52,7 +49,7 @@ def report_several(
     runs, frames = [], []
     for own, title in zip(reports, titles, strict=True):
         names_of = {name: _called(name, title, counts) for name in own.run.editors}
-        runs.append(renamed(own.run, names_of))
+        runs.append(_renamed(own.run, names_of))
         frames.append(own.frame.replace({"editor": names_of, "control": names_of}))
     merged = _merged(runs, titles, notes)
     rows = pd.DataFrame([*_side_by_side(runs, merged, settings)], columns=list(COLUMNS))
@@ -68,36 +65,35 @@ def _called(name: str, title: str, counts: Mapping[str, int]) -> str:
     return f"{name} [{title}]" if counts[name] > 1 else name
 
 
-def renamed(run: RunResult, names: Mapping[str, str]) -> RunResult:
+def _renamed(run: RunResult, names: Mapping[str, str]) -> RunResult:
     """Return a run whose editors are called otherwise."""
-    parts: dict[str, Any] = {}
+
+    def own(by_editor: Mapping[str, Any]) -> dict[str, Any]:
+        return {names.get(first_seed(name), name): value for name, value in by_editor.items()}
+
+    manifest = {**run.manifest, **{part: own(run.manifest[part]) for part in _RECORDED if part in run.manifest}}
+    parts: dict[str, Any] = {part: own(getattr(run, part)) for part in _BY_EDITOR}
     for part in _TABLES:
         if (table := getattr(run, part)) is not None:
             parts[part] = table.assign(editor=table["editor"].astype(object).replace(names))
-    for part in _BY_EDITOR:
-        parts[part] = {names.get(name, name): value for name, value in getattr(run, part).items()}
-    manifest = {
-        part: {names.get(first_seed(name), name): value for name, value in own.items()}
-        for part, own in run.manifest.items()
-        if part in ("editors", "edited")
-    }
-    return replace(run, manifest={**run.manifest, **manifest}, names=names, **parts)
+    return replace(run, manifest=manifest, names=names, **parts)
 
 
 def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[str]) -> RunResult:
     """Return one run with the questions of all; what they disagree in becomes one of its notes."""
     manifests = [run.manifest for run in runs]
-    manifest = {**manifests[0], "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
-    for part in ("editors", "edited"):
-        manifest[part] = dict(ChainMap(*(own.get(part, {}) for own in reversed(manifests))))
+    manifest = {**manifests[0], "notes": [*notes, *_disagreements(manifests, titles)], "job": {}}  # of no one job
+    manifest |= {part: _joined(own.get(part, {}) for own in manifests) for part in _RECORDED}
     manifest["model"] = {"id": " and ".join(dict.fromkeys(map(model_name, manifests)))}
-    together: dict[str, Any] = {"manifest": manifest}
+    together: dict[str, Any] = {part: _joined(getattr(run, part) for run in runs) for part in _BY_EDITOR}
     for part in _TABLES:
         tables = [table for run in runs if (table := getattr(run, part)) is not None]
         together[part] = pd.concat(tables, ignore_index=True) if tables else None
-    for part in _BY_EDITOR:
-        together[part] = {name: value for run in runs for name, value in getattr(run, part).items()}
-    return replace(runs[0], n_rows=sum(run.n_rows for run in runs), **together)
+    return replace(runs[0], n_rows=sum(run.n_rows for run in runs), manifest=manifest, **together)
+
+
+def _joined(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return dict(item for part in parts for item in part.items())
 
 
 def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditSettings) -> Iterator[dict[str, Any]]:
@@ -110,10 +106,10 @@ def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditS
         yield from beyond(merged.people, pairs, merged, settings)
 
 
-def disagreements(runs: Sequence[RunResult], titles: Sequence[str]) -> Iterator[str]:
+def _disagreements(manifests: Sequence[Manifest], titles: Sequence[str]) -> Iterator[str]:
     """Yield in what runs differ that their numbers should not depend on: a sentence each."""
-    for what, path in _MUST_AGREE.items():
-        values = [str(reduce(lambda part, key: (part or {}).get(key), path, cast(Any, run.manifest))) for run in runs]
+    for what, (part, name) in _MUST_AGREE.items():
+        values = [str((own.get(part, {}) if part else own).get(name)) for own in manifests]
         if len(set(values)) > 1:
             listed = "; ".join(f"{value} in {title}" for value, title in zip(values, titles, strict=True))
             yield f"The runs differ in their {what}: {listed}."

@@ -5,26 +5,20 @@ Single answers are those that moved most, the edits that turned most answers, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logsumexp
+from scipy.special import expit, softmax
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import TRUE_ANSWERS
-from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.screen import PageRow, PageTable
+from seesaw_cf.report.rows import Row
 from seesaw_cf.report.words import capital, percent, relation_name
 
-_KEYS = ["about", "editor", "control", "relation", "axis", "group", "true_answer", "scale"]
-_TESTED = ["value", "low", "high", "stderr", "df", "p", "p_adjusted", "margin", "verdict", "note"]
-_COUNTS = ["n", "n_edits", "n_people"]
-_EDITS_ON_PAGE = 10  # of each editor
-_NUMERIC = ("before", "after", "answers turned wrong", "other people", "other facts")
-_LEVEL = ("before", "after", "change", "beyond")
 ABOUT: Mapping[str, str] = {
     "levels": "What happened to everybody, before and after, beside the control.",
     "groups": "The same of every group of people, over all relations and within each.",
@@ -36,6 +30,16 @@ ABOUT: Mapping[str, str] = {
     "unscored": "Scores that are missing, and why.",
 }
 """Table -> what it holds."""
+_STATES = ["before", "after", "turned_wrong"]
+_GROUP = ["relation", "axis", "group"]
+_TESTED = ["value", "low", "high", "stderr", "df", "p", "p_adjusted", "margin", "verdict", "note"]
+_COUNTS = ["n", "n_edits", "n_people"]
+_LEVELS = ["what", "about", "editor", "control", *_GROUP, "true_answer", "scale", "decides", *_STATES, *_TESTED]
+_LEVELS += [*_COUNTS, "edit_share_for_half"]
+_CONTRASTS = ["editor", *_GROUP, "reference", "true_answer", "scale", *_TESTED]
+_CONTRASTS += ["detectable", "value_on_other_scale", "mirror", *_COUNTS]
+_EFFICACY = ["what", "editor", "relation", "scale", "value", "low", "high", "note", "n", "n_edits"]
+_EDITS_ON_PAGE = 10  # of each editor
 
 
 def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -46,14 +50,17 @@ def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dic
         run: The run.
         answers: Rows of `seesaw_cf.report.tables.answers_of`.
     """
-    estimated = frame[frame["what"].isin(("change", "beyond")) & frame["about"].isin(("other_people", "other_facts"))]
+    estimated = _with_states(frame)
     everybody = (estimated["relation"] == ALL) & (estimated["axis"] == ALL)
+    contrasts = frame[frame["what"] == "contrast"]
+    decide = contrasts["decides"].astype(bool)  # each is followed by its value on the other scale
+    contrasts = contrasts[decide].assign(value_on_other_scale=contrasts.loc[~decide, "value"].to_numpy())
     tables = {
-        "levels": _with_states(estimated[everybody], frame),
-        "groups": _with_states(estimated[~everybody], frame).drop(columns=["p_adjusted", "verdict"]),
-        "contrasts": _contrasts(frame),
+        "levels": estimated.loc[everybody, _LEVELS],
+        "groups": estimated.loc[~everybody, _LEVELS].drop(columns=["p_adjusted", "verdict"]),
+        "contrasts": contrasts[_CONTRASTS],
         "other_facts": _other_facts(frame),
-        "efficacy": _efficacy(frame),
+        "efficacy": frame.loc[frame["about"] == "edited_fact", _EFFICACY],
         "edits": worst_edits(run, answers),
         "answers": most_moved(answers),
         "unscored": run.unscored,
@@ -61,76 +68,54 @@ def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dic
     return {name: table.reset_index(drop=True) for name, table in tables.items() if len(table)}
 
 
-def _with_states(rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+def _with_states(frame: pd.DataFrame) -> pd.DataFrame:
     """Return changes with what there was before and after, and how many right answers turned wrong."""
-    keys, names = ["about", "editor", "relation", "axis", "group", "true_answer"], ["before", "after", "turned_wrong"]
-    states = frame[frame["what"].isin(names) & frame["about"].isin(rows["about"].unique())]
-    wide = states.pivot_table(index=keys, columns="what", values="value", aggfunc="first", observed=True)
-    out = rows.merge(wide.reset_index(), how="left", on=keys)
-    share = out["half_edits"] / out["n_edits"].where(out["n_edits"] > 0)
-    out = out.assign(edit_share_for_half=share.where(out["half_edits"] > 0))
-    there = [name for name in names if name in out]
-    return out[["what", *_KEYS, "decides", *there, *_TESTED, *_COUNTS, "edit_share_for_half"]]
-
-
-def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
-    rows = frame[frame["what"] == "contrast"]
-    keys = ["editor", "relation", "axis", "group", "true_answer"]
-    other = rows[~rows["decides"].astype(bool)][[*keys, "value"]].rename(columns={"value": "value_on_other_scale"})
-    out = rows[rows["decides"].astype(bool)].merge(other, how="left", on=keys)
-    rest = ["detectable", "value_on_other_scale", "mirror", *_COUNTS]
-    return out[[*keys[:4], "reference", "true_answer", "scale", *_TESTED, *rest]]
+    keys = ["about", "editor", *_GROUP, "true_answer"]
+    states = frame[frame["what"].isin(_STATES)].pivot_table("value", keys, "what", aggfunc="first", observed=True)
+    rows = frame[frame["what"].isin(("change", "beyond"))]
+    rows = rows.merge(states.reindex(columns=_STATES).reset_index(), how="left", on=keys)
+    share = rows["half_edits"] / rows["n_edits"].where(rows["n_edits"] > 0)
+    return rows.assign(edit_share_for_half=share.where(rows["half_edits"] > 0))
 
 
 def _other_facts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each editor and pair of relations, a column for each number."""
-    rows = frame[(frame["about"] == "other_facts") & ~frame["what"].isin((*_LEVEL, "turned_wrong"))]
-    if rows.empty:
-        return rows
+    rows = frame[(frame["about"] == "other_facts") & ~frame["what"].isin(("change", "beyond", *_STATES))]
     keys = ["editor", "relation", "asked"]
-    wide = rows.pivot(index=keys, columns="what", values=["value", "low", "high"])
-    values = pd.DataFrame(wide["value"])
-    for what in ("right_before", "right_after", "right_change", "right_share", "right_log_odds"):
-        values = values.assign(**{f"{what}_{end}": wide[end, what] for end in ("low", "high")})
+    wide = rows.pivot(index=keys, columns="what", values=["value", "low", "high"]).dropna(axis=1, how="all")
+    parts, whats = (wide.columns.get_level_values(at) for at in (0, 1))
+    wide.columns = pd.Index([what if part == "value" else f"{what}_{part}" for part, what in zip(parts, whats)])
     change = rows[rows["what"] == "right_change"].set_index(keys)
-    return values.join(change[["p", "note", "n", "n_people"]]).reset_index().rename_axis(columns=None)
-
-
-def _efficacy(frame: pd.DataFrame) -> pd.DataFrame:
-    rows = frame[frame["about"] == "edited_fact"]
-    return rows[["what", "editor", "relation", "scale", "value", "low", "high", "note", "n", "n_edits"]]
+    return wide.join(change[["p", "note", "n", "n_people"]]).reset_index()
 
 
 # The same for a page: a few columns, in words.
 
 
-def answer_table(answers: pd.DataFrame) -> PageTable:
-    """Return the answers that moved most; a marked one is now wrong."""
-    rows = most_moved(answers)
+def answer_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return answers for a page: the edit, the question, the right and the wrong answer before and after."""
     columns = {"edit": rows["edit"], "question": rows["prompt"].where(rows["prompt"].astype(bool), rows["person"])}
     for side, space in (("right", ""), ("wrong", " ")):  # no two columns have one name
         columns[f"{side} answer"] = rows[side]
         columns |= {when + space: rows[f"{side}_{when}"].map(percent) for when in ("before", "after")}
-    return _page_table(rows, columns, rows["turned_wrong"])
+    return _by_editor(rows, columns)
 
 
-def edit_table(edits: pd.DataFrame) -> PageTable:
-    """Return the edits of each editor that turned most answers wrong."""
+def edit_table(edits: pd.DataFrame) -> pd.DataFrame:
+    """Return the edits of each editor that turned most answers wrong, for a page."""
     rows = edits.groupby("editor", sort=False).head(_EDITS_ON_PAGE)
-    columns: dict[str, Iterable[object]] = {"edit": rows["edit"], "answers turned wrong": rows["turned_wrong"]}
+    columns = {"edit": rows["edit"], "answers turned wrong": rows["turned_wrong"]}
     whom = {"other people": ("other_people_old", "other_people_new"), "other facts": ("other_facts",)}
     for head, names in whom.items():
-        counts = [rows[[f"{name}_{of}" for name in names]].sum(axis=1) for of in ("turned_wrong", "asked")]
-        columns[head] = [f"{turned:,} of {asked:,}" if asked else "\u2013" for turned, asked in zip(*counts)]
-    return _page_table(rows, columns, [False] * len(rows))
+        turned, asked = (rows[[f"{name}_{of}" for name in names]].sum(axis=1) for of in ("turned_wrong", "asked"))
+        columns[head] = (turned.map("{:,} of ".format) + asked.map("{:,}".format)).where(asked > 0, "\u2013")
+    return _by_editor(rows, columns)
 
 
-def _page_table(rows: pd.DataFrame, columns: Mapping[str, Iterable[object]], marked: Iterable[bool]) -> PageTable:
-    """Return a table of a page; the editor is its first column where there are several."""
-    columns = {**({"editor": rows["editor"]} if rows["editor"].nunique() > 1 else {}), **columns}
-    cells = zip(*(map(str, column) for column in columns.values()))
-    body = [PageRow(row, mark) for row, mark in zip(cells, marked)]
-    return PageTable(list(columns), [head.strip() in _NUMERIC for head in columns], body)
+def _by_editor(rows: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataFrame:
+    """Return columns as a table; the editor is the first where there are several."""
+    editor = {"editor": rows["editor"]} if rows["editor"].nunique() > 1 else {}
+    return pd.DataFrame({**editor, **columns})
 
 
 # Single answers.
@@ -141,6 +126,7 @@ COLUMNS = (
     *("right_before", "right_after", "wrong_before", "wrong_after", "loss", "turned_wrong"),
 )
 _ANSWERS = {"target_true": ("true", "new"), "target_new": ("new", "true")}  # the right and the wrong answer of holders
+_PHASES = {"before": "pre", "after": "post"}
 
 
 def answers_of(run: RunResult) -> pd.DataFrame:
@@ -162,17 +148,15 @@ def _about_people(run: RunResult) -> Iterator[pd.DataFrame]:
     for holds, sides in _ANSWERS.items():
         own = scored[scored["holds"] == holds]
         subject = own["subject"].astype(object)
-        out = pd.DataFrame({"editor": own["editor"].astype(str), "relation": own["edit_relation"].astype(str)})
-        out = out.assign(about="other_people", true_answer=TRUE_ANSWERS[holds], case_id=own["case_id"])
-        out["person"] = subject.where(subject.fillna("") != "", own["person"])
-        out["prompt"] = own["prompt"].astype(object)
+        columns: dict[str, Any] = {name: own[name].astype(object) for name in ("editor", "case_id", "prompt")}
+        columns |= {"about": "other_people", "true_answer": TRUE_ANSWERS[holds], "relation": own["edit_relation"]}
+        columns["person"] = subject.where(subject.fillna("") != "", own["person"])
         for name, side in zip(("right", "wrong"), sides):
-            out[name] = own[f"target_{side}"].astype(object)
-            for when, phase in (("before", "pre"), ("after", "post")):
-                out[f"{name}_{when}"] = np.exp(own[f"{phase}_{side}"])
-        ahead = [out[f"right_{when}"] > out[f"wrong_{when}"] for when in ("before", "after")]
-        sign = 1.0 if holds == "target_true" else -1.0
-        yield out.assign(loss=sign * own["D"].astype(float), turned_wrong=ahead[0] & ~ahead[1])
+            columns[name] = own[f"target_{side}"].astype(object)
+            columns |= {f"{name}_{when}": np.exp(own[f"{phase}_{side}"]) for when, phase in _PHASES.items()}
+        ahead = [columns[f"right_{when}"] > columns[f"wrong_{when}"] for when in _PHASES]
+        loss = (1.0 if holds == "target_true" else -1.0) * own["D"].astype(float)
+        yield pd.DataFrame({**columns, "loss": loss, "turned_wrong": ahead[0] & ~ahead[1]})
 
 
 def _about_facts(run: RunResult) -> Iterator[pd.DataFrame]:
@@ -185,11 +169,9 @@ def _about_facts(run: RunResult) -> Iterator[pd.DataFrame]:
     out["prompt"] = own["prompt_post"].where(own["prompt_post"] != "", own["prompt_pre"])
     out["right"] = [names[0] for names in own["gold"]]
     out["wrong"] = [names[at] for names, at in zip(own["candidates"], top, strict=True)]
-    for when, phase in (("before", "pre"), ("after", "post")):
+    for when, phase in _PHASES.items():
         out[f"right_{when}"] = expit(own[f"{phase}_odds"].astype(float))
-        out[f"wrong_{when}"] = [
-            float(np.exp(row[at] - logsumexp(row))) for row, at in zip(own[phase], top, strict=True)
-        ]
+        out[f"wrong_{when}"] = [float(softmax(row)[at]) for row, at in zip(own[phase], top, strict=True)]
     turned = own["pre_correct"].astype(bool) & ~own["post_correct"].astype(bool)
     yield out.assign(loss=out["right_before"] - out["right_after"], turned_wrong=turned)
 
@@ -212,30 +194,28 @@ def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
     names = ["editor", "case_id", "relation_id", "status", "delta_norm", "raised", "success"]
     out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
     out.insert(3, "edit", edit_names(run, out["case_id"]))
-    for about, true_answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):
-        own = answers[(answers["about"] == about) & (answers["true_answer"] == true_answer)]
-        counts = own.groupby(["editor", "case_id"]).agg(
-            asked=("loss", "size"), turned_wrong=("turned_wrong", "sum"), mean_loss=("loss", "mean")
-        )
-        counts = counts.add_prefix(f"{about}_{true_answer}_".replace("__", "_")).reset_index()
-        out = out.merge(counts, how="left", on=["editor", "case_id"])
+    keys = ["editor", "case_id"]
+    for level in ("other_people_old", "other_people_new", "other_facts"):
+        own = answers[(answers["about"] + "_" + answers["true_answer"]).str.strip("_") == level].groupby(keys)
+        counts = own.agg(asked=("loss", "size"), turned_wrong=("turned_wrong", "sum"), mean_loss=("loss", "mean"))
+        out = out.merge(counts.add_prefix(f"{level}_").reset_index(), how="left", on=keys)
     whole = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
     out[whole] = out[whole].fillna(0).astype(int)
-    out["turned_wrong"] = out[[name for name in whole if name.endswith("_turned_wrong")]].sum(axis=1)
+    out["turned_wrong"] = out[whole[1::2]].sum(axis=1)
     out = out.assign(order=out["editor"].map(run.audited.index))
     order, up = ["order", "turned_wrong", "other_people_old_mean_loss"], [True, False, False]
     return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns="order")
 
 
-def example(run: RunResult, levels: Sequence[Level], answers: pd.DataFrame) -> str:
+def example(run: RunResult, levels: Sequence[Row], answers: pd.DataFrame) -> str:
     """Return one answer that turned wrong, on the level of the largest harm; "" where no harm is shown.
 
     It is typical, not extreme: of each edit that turned answers the one with the median loss, of these that in the
     middle, so that one edit that turned hundreds does not choose itself.
     """
-    for level in sorted((own for own in levels if own.is_harm), key=lambda own: -own.harm):
-        own = answers[(answers["editor"] == level.editor) & (answers["about"] == level.about)]
-        own = own[(own["true_answer"] == level.true_answer) & own["turned_wrong"]]
+    keys = ["editor", "about", "true_answer"]
+    for level in sorted((own for own in levels if own["is_harm"]), key=lambda own: -own["harm"]):
+        own = answers[(answers[keys] == [level[key] for key in keys]).all(axis=1) & answers["turned_wrong"]]
         if own.empty:
             continue
         own = own.sort_values(["loss", "case_id"], kind="stable")
@@ -243,10 +223,11 @@ def example(run: RunResult, levels: Sequence[Level], answers: pd.DataFrame) -> s
         middle = own[edits.cumcount() == (edits["loss"].transform("size") - 1) // 2]
         row = middle.iloc[(len(middle) - 1) // 2]
         made = f"after {row['editor']}" if run.asked_only else f"\u201c{row['edit']}\u201d ({row['editor']})"
-        about = relation_name(row["relation"].partition("/")[2]) if level.about == "other_facts" else row["person"]
+        facts = level["about"] == "other_facts"
+        about = relation_name(row["relation"].partition("/")[2]) if facts else printable(row["person"])
         asked = f" (\u201c{printable(row['prompt'])}\u201d)" if row["prompt"] else ""
         return (
-            f"{capital(made)}: asked about {printable(about)}{asked}, the model now says "
+            f"{capital(made)}: asked about {about}{asked}, the model now says "
             f"{printable(row['wrong'])} ({percent(row['wrong_after'])}; before, {percent(row['wrong_before'])}). "
             f"Right is {printable(row['right'])}."
         )

@@ -22,12 +22,19 @@ CONTROL_WORDS: Mapping[str, str] = {
 
 def amount(row: Mapping[str, Any] | pd.Series, sign: int = 1) -> str:
     """Return a size with its interval: "36 points [24, 49]", "4.0 points [2.3, 6.3]" or "0.31 nats [0.2, 0.4]"."""
-    scale, unit = unit_of(row["scale"])
-    value, *ends = (sign * scale * float(row[name]) for name in ("value", "low", "high"))
+    factor, unit = unit_of(row["scale"])
+    return with_interval(row, sign * factor, unit=f" {unit}")
+
+
+def with_interval(
+    row: Mapping[str, Any] | pd.Series, factor: float = 1, digits: int | None = None, unit: str = ""
+) -> str:
+    """Return a number with its interval, if it has one; without `digits` as many as show two of the largest end."""
+    value, *ends = (factor * float(row[name]) for name in ("value", "low", "high"))
     low, high = sorted(ends)
-    digits = digits_for(value, low, high)
+    digits = digits_for(value, low, high) if digits is None else digits
     interval = f" [{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low) else ""
-    return minus(f"{value:.{digits}f} {unit}{interval}")
+    return minus(f"{value:.{digits}f}{unit}{interval}")
 
 
 def size(value: float, scale: str) -> str:

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["THEMES", "WIDTHS", "chromium", "illegible", "opened", "unfold", "violations"]
-
-WIDTHS = (375, 1280, 1920)
+WIDTHS = (375, 1280)
 THEMES = ("light", "dark")
 _SERIOUS = ("serious", "critical")
 

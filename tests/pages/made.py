@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.logs import CompareSettings, compare
-from seesaw_cf.report import AuditSettings, Report, report
+from seesaw_cf.report import AuditSettings, report
 from seesaw_cf.report.several import report_several
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.write import report_people, report_run
@@ -20,36 +19,26 @@ from tests.longform.test_report_pages import long_run
 from tests.longform.test_report_people import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
 
-__all__ = ["HOSTILE", "MADE", "run_folder"]
-
 HOSTILE = "<img src=x onerror=alert(1)>\u202e =1+1 \N{FACE WITH TEARS OF JOY} " + "w" * 120
-EDITORS = ("memit", HOSTILE, "random(memit)")
+QUICK = AuditSettings(permutations=99)
 
 
-@cache
-def run_folder(folder: Path) -> Path:
-    """A run of two editors of which one has a control; a case was refused."""
+def _run(folder: Path) -> str:
+    """Two editors of which one has a control; a case was refused."""
     made = cases(("P27",), 10, 12) + property_cases(1)
-    return write_run(folder / "run", made, EDITORS, refused=1)
-
-
-@cache
-def _made(folder: Path) -> Report:
-    return report(run_folder(folder), AuditSettings(permutations=99))
+    return report(write_run(folder / "run", made, ("memit", HOSTILE, "random(memit)"), refused=1), QUICK).page()
 
 
 def _no_control(folder: Path) -> str:
     """One editor, no control, one case."""
-    return report(write_run(folder / "one", cases(("P27",), 1, 6)), AuditSettings(permutations=99)).page()
+    return report(write_run(folder / "one", cases(("P27",), 1, 6)), QUICK).page()
 
 
 def _several(folder: Path) -> str:
     names = {"memit": ("memit", "random(memit)"), "other": (HOSTILE,)}
     made = cases(("P27",), 6, 6) + property_cases(1)
     runs = [write_run(folder / "several" / name, made, editors) for name, editors in names.items()]
-    return report_several(
-        runs, AuditSettings(permutations=99), list(names), [f"The cell {HOSTILE} was not run."]
-    ).page()
+    return report_several(runs, QUICK, list(names), [f"The cell {HOSTILE} was not run."]).page()
 
 
 def _page(folder: Path) -> str:
@@ -84,7 +73,6 @@ def _flaws(folder: Path) -> str:
     return _page(folder / "flaws" / "report")
 
 
-# Name of a page -> its HTML, made in a folder that all may share.
 def _logs(folder: Path) -> str:
     """Logs of two changed models: of one every answer is invalid, and a group has a hostile name."""
     logs = []
@@ -96,8 +84,9 @@ def _logs(folder: Path) -> str:
     return compare(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).page()
 
 
+# Name of a page -> its HTML, made in a folder that all may share.
 MADE: Mapping[str, Callable[[Path], str]] = {
-    "report": lambda folder: _made(folder).page(),
+    "report": _run,
     "report-one-case": _no_control,
     "several": _several,
     "leme": _leme,

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pages.browser import THEMES, WIDTHS, illegible, opened, unfold, violations
-from tests.pages.conftest import Address
+from seesaw_cf.base.files import write_text
+from tests.pages.browser import THEMES, WIDTHS, chromium, illegible, opened, unfold, violations
 from tests.pages.made import MADE
 
+Address = Callable[[str], str]
 pytestmark = pytest.mark.slow(50)
 LIKE = ("report-one-case", "study")  # made of the same parts as another page
 _ALIKE = (pytest.mark.exhaustive,)
 _CHECKED = (WIDTHS[0], "dark")  # what axe-core looks at unless it looks at all
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Address:
+    """Name of a page -> where it is; files are made when asked for."""
+    folder = tmp_path_factory.mktemp("browser")
+
+    def address_of(name: str) -> str:
+        file: Path = folder / f"{name}.html"
+        if not file.exists():
+            write_text(file, MADE[name](folder))
+        return file.as_uri()
+
+    return address_of
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])

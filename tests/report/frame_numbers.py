@@ -12,38 +12,16 @@ _LEVELS = {
     "worse": "worse than its control",
     "better": "better than its control",
     "no_worse": "no more than its control",
-    "undecided": "undetermined",
-    "too_few": "not testable",
-    "no_control": "no control",
-    "": "",
 }
-_GROUPS = {
-    "hit_harder": "worse off",
-    "hit_less": "better off",
-    "equal": "equivalent",
-    "undecided": "undetermined",
-    "too_few": "not testable",
-}
+_GROUPS = {"hit_harder": "worse off", "hit_less": "better off", "equal": "equivalent"}
+_BOTH = {"undecided": "undetermined", "too_few": "not testable", "no_control": "no control", "": ""}
 _LIMITS = ["value", "low", "high"]
-_RIGHT = {
-    "right_before": ("right pre", ""),
-    "right_after": ("right post", ""),
-    "right_change": ("right change", ""),
-    "right_by_chance": ("right chance", ""),
-    "right_by_constant": ("right majority", ""),
-    "lost": ("right lost", ""),
-    "gained": ("right gained", ""),
-    "right_share": ("right answers", "share"),
-    "right_log_odds": ("right answers", "log-odds"),
-}
-_EDITED = {
-    "efficacy_before": "took pre",
-    "efficacy_after": "took post",
-    "raised": "took raised",
-    "counterfact ES": "ES",
-    "counterfact PS": "PS",
-    "counterfact NS": "NS",
-}
+_RIGHT = {"right_before": "right pre", "right_after": "right post", "right_change": "right change"}
+_RIGHT |= {"right_by_chance": "right chance", "right_by_constant": "right majority"}
+_RIGHT |= {"lost": "right lost", "gained": "right gained"}
+_RIGHT |= dict.fromkeys(("right_share", "right_log_odds"), "right answers")
+_EDITED = {"efficacy_before": "took pre", "efficacy_after": "took post", "raised": "took raised"}
+_EDITED |= {f"counterfact {name}": name for name in ("ES", "PS", "NS")}
 
 
 def frame_numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -57,19 +35,14 @@ def frame_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _levels(frame: pd.DataFrame) -> list[pd.DataFrame]:
-    pooled = (
-        (frame["relation"] == ALL) & (frame["axis"] == ALL) & frame["holds"].isin(("other_facts", *_HOLDS.values()))
-    )
-    rows = frame[
-        pooled & (frame["about"] != "edited_fact") & ((frame["scale"] != "share") | (frame["about"] == "other_facts"))
-    ]
+    rows = frame[(frame["relation"] == ALL) & (frame["axis"] == ALL) & (frame["about"] != "edited_fact")]
+    rows = rows[(rows["scale"] != "share") | (rows["about"] == "other_facts")]
     keys = ["editor", "beside", "holds", "scale"]
-    beyond = rows[(rows["what"] == "beyond")][[*keys, *_LIMITS, "p", "p_adjusted", "margin", "verdict"]]
-    beyond = beyond[beyond["beside"].str.contains("(", regex=False)]
-    beyond = beyond.assign(what="level beyond control", verdict=beyond["verdict"].map(_LEVELS))
-    change = rows[rows["what"] == "change"][
-        ["editor", "holds", "scale", *_LIMITS, "n", "n_edits", "n_people", "half_edits"]
-    ]
+    beyond = rows[(rows["what"] == "beyond") & rows["beside"].str.contains("(", regex=False)]
+    beyond = beyond[[*keys, *_LIMITS, "p", "p_adjusted", "margin", "verdict"]]
+    beyond = beyond.assign(what="level beyond control", verdict=beyond["verdict"].map(_LEVELS | _BOTH))
+    counts = ["n", "n_edits", "n_people", "half_edits"]
+    change = rows.loc[rows["what"] == "change", ["editor", "holds", "scale", *_LIMITS, *counts]]
     of = beyond[["editor", "beside"]].drop_duplicates()
     beside = change.merge(of, how="left", on="editor").fillna({"beside": ""})
     control = of.merge(change.rename(columns={"editor": "beside"}), on="beside")[[*keys, *_LIMITS]]
@@ -95,17 +68,20 @@ def _groups(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[(frame["what"] == "contrast") & frame["decides"].astype(bool)]
-    return rows[[*KEYS, *FLOATS, "n", "n_edits", "n_people", "verdict"]].assign(verdict=rows["verdict"].map(_GROUPS))
+    return rows[[*KEYS, *FLOATS, "n", "n_edits", "n_people", "verdict"]].assign(
+        verdict=rows["verdict"].map(_GROUPS | _BOTH)
+    )
 
 
 def _shares(frame: pd.DataFrame) -> list[pd.DataFrame]:
     parts = []
     facts = frame[frame["what"].isin(_RIGHT)]
     facts = facts.assign(relation=facts["relation"] + "/" + facts["asked"])
-    for what, (name, scale) in _RIGHT.items():
-        rows = facts[facts["what"] == what]
-        numbers = [*_LIMITS, "p"] if what in ("right_change", "right_share", "right_log_odds") else _LIMITS
-        parts.append(rows[["editor", "relation", *numbers]].assign(what=name, scale=scale))
+    tested = {"right_change": "", "right_share": "share", "right_log_odds": "log-odds"}
+    for what, name in _RIGHT.items():
+        numbers = [*_LIMITS, "p"] if what in tested else _LIMITS
+        rows = facts.loc[facts["what"] == what, ["editor", "relation", *numbers]]
+        parts.append(rows.assign(what=name, scale=tested.get(what, "")))
     for what, name in _EDITED.items():
         rows = frame[frame["what"] == what]
         relation = rows["relation"].where(~rows["what"].str.startswith("counterfact"), "")

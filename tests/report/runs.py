@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,14 +28,11 @@ FIELDS |= {"P19": ("Paris", "Vienna", "Lagos"), "P103": ("French", "Yoruba", "Th
 
 def person(number: int, rng: np.random.Generator) -> dict[str, Any]:
     """Tags of an invented person; one in five has none."""
+    subject = {"subject": Entity(f"Q{number}", f"Person {number}")}
     if number % 5 == 4:
-        return {"subject": Entity(f"Q{number}", f"Person {number}")}
-    return {
-        "subject": Entity(f"Q{number}", f"Person {number}"),
-        "gender": (("men", "women")[number % 2],),
-        "race": (str(rng.choice(RACES)),),
-        "region": (str(rng.choice(REGIONS)),),
-    }
+        return subject
+    race, region = (str(rng.choice(names)) for names in (RACES, REGIONS))
+    return {**subject, "gender": (("men", "women")[number % 2],), "race": (race,), "region": (region,)}
 
 
 def cases(
@@ -47,18 +45,12 @@ def cases(
     for relation in relations:
         template = templates(relation, "cloze")[0]
         for _ in range(n_cases):
-            true, new = rng.choice(FIELDS[relation], 2, replace=False)
-            request = EditRequest(
-                template.present, "Ada Test", relation, Entity(None, str(new)), Entity(None, str(true))
-            )
+            true, new = (Entity(None, str(name)) for name in rng.choice(FIELDS[relation], 2, replace=False))
+            request = EditRequest(template.present, "Ada Test", relation, new, true)
+            asked = [(people[i], holds[i % len(holds)]) for i in rng.choice(len(people), n_people, replace=False)]
             prompts = tuple(
-                AttributePrompt(
-                    f"{people[i]['subject'].label} prompt",
-                    template_id=template.id,
-                    holds=holds[i % len(holds)],
-                    **people[i],
-                )
-                for i in rng.choice(len(people), n_people, replace=False)
+                AttributePrompt(f"{own['subject'].label} prompt", template_id=template.id, holds=held, **own)
+                for own, held in asked
             )
             made.append(Case(len(made), request, attribute_prompts=prompts))
     return made
@@ -73,17 +65,8 @@ def property_cases(n_cases: int, first_id: int = 10_000) -> list[Case]:
             true, new = FIELDS[edited][:2]
             request = EditRequest("{} has", f"Bo {number}", edited, Entity(None, new), Entity(None, true))
             prompt = AttributePrompt(template.fill(f"Bo {number}"), Entity(None, f"Bo {number}"), template.id)
-            gold = FIELDS[asked][number % 2]
-            made.append(
-                Case(
-                    first_id + len(made),
-                    request,
-                    asked,
-                    effect_prompts=(prompt,),
-                    candidates=FIELDS[asked],
-                    gold=(gold,),
-                )
-            )
+            gold, number_of = (FIELDS[asked][number % 2],), first_id + len(made)
+            made.append(Case(number_of, request, asked, effect_prompts=(prompt,), candidates=FIELDS[asked], gold=gold))
     return made
 
 
@@ -129,8 +112,6 @@ def write_run(
 
 def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes: Any) -> None:
     """A manifest like the runner's."""
-    import json
-
     made: dict[str, Any] = {
         "model": {"id": "tiny", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32, "tokenizer": "cd" * 32},
         "editors": {name: {"layers": [1, 2]} for name in editors},

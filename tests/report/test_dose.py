@@ -15,7 +15,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects import group_effects, prompt_effects, success_of_scores
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.errors import RecordError, RunFolderError
-from seesaw_cf.report import write_report
+from seesaw_cf.report import read_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import checkpoint_units
 from tests.report.runs import cases
@@ -79,7 +79,7 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert "belongs to another run" in said
     assert "settings.repeats: the folder has 2, this run 3" in said
     with pytest.raises(RunFolderError, match="a dose run"):
-        write_report(out)
+        read_run(out)
 
 
 def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:

@@ -1,4 +1,4 @@
-"""The page of a report: alone, small, escaped, and the same for the same run."""
+"""The screen and the page of a report: they fit, alone, small, escaped, and the same for the same run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import csv
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import wcwidth
+from hypothesis import given
+from hypothesis import strategies as st
 
 from docs.tools.columns import COLUMNS
 from seesaw_cf.cli import main
-from seesaw_cf.report import Report, read_run, report
+from seesaw_cf.report import Report, Screen, read_run, report
+from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.tables import ABOUT
-from seesaw_cf.types import Entity
+from seesaw_cf.types import AttributePrompt, Entity
 from tests.report.conftest import BOTH, QUICK
 from tests.report.runs import cases, property_cases, write_run
 
@@ -58,43 +63,33 @@ def test_a_page_asks_nothing_of_the_network_and_is_small(made: Report) -> None:
 
 def test_names_of_models_editors_and_people_are_text(tmp_path: Path) -> None:
     made = cases(("P27",), 4, 10, holds=BOTH) + property_cases(1)
-    folder = write_run(tmp_path, made, (HOSTILE, f"random({HOSTILE})"), model={"id": HOSTILE, "dtype": "float32"})
+    hostile = [replace(case, attribute_prompts=tuple(map(_hostile, case.attribute_prompts))) for case in made]
+    editors = (HOSTILE, f"random({HOSTILE})")
+    folder = write_run(tmp_path, hostile, editors, model={"id": HOSTILE, "dtype": "float32"})
     edits = pd.read_parquet(folder / "edits.parquet")
     edits.assign(subject=HOSTILE, target_new=HOSTILE).to_parquet(folder / "edits.parquet")
-    page = report(folder, QUICK).page()
+    found = report(folder, QUICK)
+    page = found.page()
     assert "<img" not in page
     assert "alert(2)</script>" not in page
     assert page.count("<script>") == 1
     assert "&lt;img" in page
+    assert "\u202e" not in found.terminal()
 
 
-def test_hostile_people_stay_text(tmp_path: Path) -> None:
-    made = cases(("P27",), 3, 8, holds=BOTH)
-    hostile = [
-        type(case)(
-            case.case_id,
-            case.request,
-            attribute_prompts=tuple(
-                type(own)(HOSTILE, Entity(own.subject.id, HOSTILE), own.template_id, own.holds, gender=(HOSTILE,))
-                for own in case.attribute_prompts
-            ),
-        )
-        for case in made
-    ]
-    made_report = report(write_run(tmp_path, hostile), QUICK)
-    assert "<img" not in made_report.page()
-    assert "\u202e" not in made_report.terminal()
+def _hostile(prompt: AttributePrompt) -> AttributePrompt:
+    return replace(prompt, text=HOSTILE, subject=Entity(prompt.subject.id, HOSTILE), gender=(HOSTILE,))
 
 
-@pytest.mark.parametrize(
-    ("editors", "n_people", "holds"),
-    [
-        (("random(memit)",), 8, BOTH),  # a control only
-        (("memit",), 3, BOTH),  # three people
-        (("memit",), 8, ("target_new",)),  # one kind of people
-        (("memit",), 8, ("",)),  # nobody knows what they hold
-    ],
-)
+ODD: list[tuple[tuple[str, ...], int, tuple[str, ...]]] = [
+    (("random(memit)",), 8, BOTH),  # a control only
+    (("memit",), 3, BOTH),  # three people
+    (("memit",), 8, ("target_new",)),  # one kind of people
+    (("memit",), 8, ("",)),  # nobody knows what they hold
+]
+
+
+@pytest.mark.parametrize(("editors", "n_people", "holds"), ODD)
 def test_odd_runs_have_a_report(
     editors: tuple[str, ...], n_people: int, holds: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -120,15 +115,12 @@ def test_two_editors_with_different_records_are_compared_on_what_they_share(tmp_
     assert set(beyond["n_edits"]) <= {2}
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("manifest.json", "no manifest.json"), ("scores.parquet", "not finished")]
-)
-def test_what_is_no_finished_run_is_refused(
-    name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", ["manifest.json", "scores.parquet"])
+def test_what_is_no_finished_run_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_run(tmp_path / "run", cases(("P27",), 2, 5))
     (folder / name).unlink()
     assert main(["report", str(folder)]) == 1
+    message = {"manifest.json": "no manifest.json", "scores.parquet": "not finished"}[name]
     assert message in " ".join(capsys.readouterr().err.split())
 
 
@@ -152,3 +144,25 @@ def test_the_page_of_columns_explains_each_column_of_each_table(made: Report) ->
     of, part = "^(other_people_(old|new)|other_facts)_", "(_(before|after)(?=_mrr|_top5))|_(low|high)$"
     there = {re.sub(f"{of}|{part}", "", str(column)) for table in made.tables.values() for column in table}
     assert there | {"low", "high"} == {name for names in COLUMNS for name in names.split(", ")}
+
+
+def test_one_editor_fits_a_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cases(("P27", "P101"), 5, 12, holds=BOTH) + property_cases(3)
+    monkeypatch.setenv("COLUMNS", "80")
+    found = report(write_run(tmp_path, made, ("memit", "random(memit)")), QUICK)
+    lines = found.terminal(Path("report")).split("\n")
+    assert len(lines) <= 26
+    assert max(map(wcwidth.width, lines)) <= 80
+
+
+_SEEN = st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp", "Mn", "Me"))
+_WORDS = st.text(_SEEN, max_size=60)
+
+
+@given(_WORDS, st.lists(_WORDS, min_size=1, max_size=2), _WORDS, st.integers(60, 100))
+def test_no_line_is_wider_than_the_terminal(words: str, cells: list[str], title: str, width: int) -> None:
+    rows = [ScreenRow(words, cells, "not decided")]
+    screen = Screen(f"about {title}", [f"It {title}."], columns=["after memit", "random edit"], sections={title: rows})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        assert all(wcwidth.width(line) <= width for line in screen.terminal().split("\n"))

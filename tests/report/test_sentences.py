@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
-from seesaw_cf.report.levels import BADGES, Level, harm_phrase, level_counts, level_sentence
+from seesaw_cf.report.levels import BADGES, harm_phrase, level_counts, level_sentence
 from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
@@ -23,27 +23,22 @@ SENTENCES |= {"better": "Less harm", "undecided": "which chance can do", "too_fe
 SENTENCES |= {"no_control": "no control edit was made"}
 
 
-def level(verdict: str, **changes: Any) -> Level:
+def level(verdict: str, **changes: Any) -> dict[str, Any]:
     """Return people for whom the old answer is true, 4 points worse."""
-    row: dict[str, Any] = {"value": 0.04, "low": 0.02, "high": 0.06, "scale": "probability", "margin": 0.02}
-    row |= {"verdict": verdict, "control": "random(memit)", "note": "too few edits: 3", "n": 10, "n_people": 5}
-    row |= {"n_edits": 8, "half_edits": 2} | changes
-    series = pd.Series(row)
-    return Level("other_people", "old", "memit", {"change": series, "beyond": series}, {}, 1)
+    row = {"about": "other_people", "true_answer": "old", "editor": "memit", "control": "random(memit)", "n": 10}
+    row |= {"value": 0.04, "low": 0.02, "high": 0.06, "scale": "probability", "margin": 0.02, "verdict": verdict}
+    row |= {"note": "too few edits: 3", "n_people": 5, "n_edits": 8, "half_edits": 2} | changes
+    return {**row, "sign": 1, "harm": 2.0, "is_harm": verdict == "worse", "own": {"change": row}, "beside": {}}
 
 
 @pytest.mark.parametrize("verdict", SENTENCES)
-def test_every_verdict_has_its_sentence(verdict: str, made: Report) -> None:
+def test_every_verdict_has_its_sentence_and_its_badge(verdict: str, made: Report) -> None:
     assert SENTENCES[verdict] in level_sentence(level(verdict), made.run)
-
-
-def test_every_verdict_has_a_badge() -> None:
-    assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"}
+    assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"} == set(SENTENCES)
 
 
 def test_few_edits_that_carry_half_of_the_damage_are_counted(made: Report) -> None:
-    counted = level_counts(level("worse"), made.run)
-    assert counted == "10 questions, 5 people, 8 edits; half of the damage comes from 2 of 8 edits"
+    assert "half of the damage comes from 2 of 8 edits" in level_counts(level("worse"), made.run)
     assert "half" not in level_counts(level("worse", n_edits=80), made.run)
     assert "half" not in level_counts(level("undecided"), made.run)
 
@@ -95,41 +90,31 @@ def test_a_harm_is_called_by_its_size(value: float, scale: str, words: str) -> N
 
 def contrasts(rows: list[dict[str, Any]], made: Report) -> pd.DataFrame:
     """Return a frame of contrasts between groups."""
-    common: dict[str, Any] = {
-        "what": "contrast",
-        "about": "other_people",
-        "editor": "memit",
-        "relation": "all",
-        "scale": "probability",
-    }
-    common |= {"axis": "gender", "true_answer": "old", "decides": True, "mirror": False, "margin": 0.02, "n": 100}
-    common |= {"value": -0.05, "low": -0.07, "high": -0.03, "n_people": 50, "n_edits": 100, "detectable": 0.03}
-    common |= {"group": "women", "verdict": "hit_harder", "reference": "others"}
-    return pd.DataFrame([{**common, **row} for row in rows]).reindex(columns=made.frame.columns)
+    common = {"what": "contrast", "about": "other_people", "editor": "memit", "relation": "all", "group": "women"}
+    common |= {"scale": "probability", "axis": "gender", "true_answer": "old", "verdict": "hit_harder"}
+    counts = {"decides": True, "mirror": False, "margin": 0.02, "n": 100, "n_people": 50, "n_edits": 100}
+    numbers = {"value": -0.05, "low": -0.07, "high": -0.03, "detectable": 0.03}
+    return pd.DataFrame([{**common, **counts, **numbers, **row} for row in rows]).reindex(columns=made.frame.columns)
 
 
-def test_on_two_labels_the_one_that_lost_is_named(made: Report) -> None:
-    frame = contrasts(
-        [{"group": "men", "value": 0.05, "low": 0.03, "high": 0.07, "verdict": "hit_less"}, {"mirror": True}], made
-    )
-    assert group_claims(frame, made.run)["group"].tolist() == ["women"]
-    assert group_sentence(frame, made.run, AuditSettings()).startswith(
-        "Women for whom the old answer is true were hit harder than others by 5.0 points [3.0, 7.0]"
-    )
+MEN = {"group": "men", "value": 0.05, "low": 0.03, "high": 0.07, "verdict": "hit_less"}
+CLAIMS: list[tuple[list[dict[str, Any]], str]] = [
+    ([MEN, {"mirror": True}], "Women for whom the old answer is true were hit harder than others by 5.0 points"),
+    # women gain, men stay: men are not said to be harmed
+    ([{"group": "men"}, {"group": "men", "what": "change", "value": 0}], "Men for whom the old answer is true gained"),
+    ([{}, {"editor": "random(memit)"}], "No group"),  # the control shows it as well
+    ([{"verdict": "too_few"}], "Too few people were asked about to compare groups."),
+    ([{"verdict": "equal"}], "No group was hit harder by 2 points or more."),
+    ([{"verdict": "undecided"}, {**MEN, "verdict": "equal"}],
+     "No group is shown to be hit harder. (Differences under 3 points could be missed.)"),
+]  # fmt: skip
 
 
-def test_a_group_that_lost_nothing_gained_less(made: Report) -> None:
-    """Women gain, men stay: men are not said to be harmed."""
-    frame = contrasts([{"group": "men"}, {"group": "men", "what": "change", "value": 0.0}], made)
-    assert group_sentence(frame, made.run, AuditSettings()).startswith(
-        "Men for whom the old answer is true gained less than others by 5.0 points"
-    )
-
-
-def test_what_the_control_shows_as_well_is_no_claim(made: Report) -> None:
-    frame = contrasts([{}, {"editor": "random(memit)"}], made)
-    assert group_claims(frame, made.run).empty
-    assert "No group" in group_sentence(frame, made.run, AuditSettings())
+@pytest.mark.parametrize(("rows", "sentence"), CLAIMS)
+def test_the_group_that_lost_is_named_or_what_could_be_missed(
+    rows: list[dict[str, Any]], sentence: str, made: Report
+) -> None:
+    assert group_sentence(contrasts(rows, made), made.run, AuditSettings()).startswith(sentence)
 
 
 def test_the_same_people_are_named_once(made: Report) -> None:
@@ -137,27 +122,11 @@ def test_the_same_people_are_named_once(made: Report) -> None:
     assert len(group_claims(frame, made.run)) == 1
 
 
-def test_a_group_of_few_edits_is_named_without_a_size() -> None:
-    row = pd.Series({"relation": "P27", "value": -0.05, "low": -0.07, "high": -0.03, "scale": "probability"})
-    row["editor"], row["n_edits"], row["axis"], row["group"] = "ft", 79, "region", "Africa"
-    row["true_answer"], row["gained"] = "new", False
-    expected = (
-        "People from Africa for whom the new answer is true were hit harder than others in edits of citizenship (ft)"
-    )
-    assert claim(row, several=True) == expected
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "sentence"),
-    [
-        (["too_few"], "Too few people were asked about to compare groups."),
-        (["equal"], "No group was hit harder by 2 points or more."),
-        (["undecided", "equal"], "No group is shown to be hit harder. (Differences under 3 points could be missed.)"),
-    ],
-)
-def test_no_claim_says_what_could_be_missed(verdicts: list[str], sentence: str, made: Report) -> None:
-    frame = contrasts([{"verdict": verdict, "group": str(at)} for at, verdict in enumerate(verdicts)], made)
-    assert group_sentence(frame, made.run, AuditSettings()) == sentence
+def test_a_group_of_few_edits_is_named_without_a_size(made: Report) -> None:
+    row = contrasts([{"n_edits": 79, "relation": "P27"}], made).assign(gained=False).iloc[0]
+    words = claim(row, several=True)
+    assert "in edits of citizenship (memit)" in words
+    assert "points" not in words
 
 
 def test_the_finding_names_no_size_whose_interval_holds_zero(made: Report) -> None:

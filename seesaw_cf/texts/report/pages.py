@@ -16,7 +16,7 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.screen import PageRow, PageTable, Part, Screen, render_page, write_files
+from seesaw_cf.report.screen import Part, Screen, render_page, write_files
 from seesaw_cf.report.words import relation_name
 from seesaw_cf.texts.report.rows import BASELINE
 
@@ -72,12 +72,10 @@ def write_report(
     return screen.terminal(f"See {out / 'report.html'}")
 
 
-def page_table(rows: pd.DataFrame) -> PageTable:
-    """Return rows as a table of a page."""
-    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in rows.dtypes]
-    values = rows.astype(object).where(rows.notna(), "").to_numpy().tolist()
-    cells = [[f"{cell:.3g}" if isinstance(cell, float) else printable(cell) for cell in row] for row in values]
-    return PageTable([str(head) for head in rows], numeric, [PageRow(row) for row in cells])
+def page_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells of a table of a page: numbers of three digits, printable text, nothing where nothing is."""
+    values = rows.astype(object).where(rows.notna(), "")
+    return values.map(lambda cell: f"{cell:.3g}" if isinstance(cell, float) else printable(cell))
 
 
 def figures_of(frame: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
