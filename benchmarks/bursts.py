@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.effects.permutations import label_orders
-from seesaw_cf.stats import Crossing, case_weights
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE, hall, outer_limits
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, case_weights, hall, outer_limits
+from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import permutation_level
 from seesaw_cf.stats.permuted import LabelledPeople
 

@@ -26,9 +26,8 @@ from seesaw_cf.logs import MARGIN, CompareSettings, read_log
 from seesaw_cf.logs.differences import GROUPS, PairedQuestion, metric_values, questions
 from seesaw_cf.logs.log import Reader
 from seesaw_cf.logs.pairing import SIDES, PairedItems, cluster_codes, pair_logs, wanted_fields
-from seesaw_cf.stats import Crossing
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.crossing import Codes, Crossing
 from seesaw_cf.stats.multiple import ClusterFlips, permutation_p, step_down
 
 __all__ = ["SCHEMES", "NullTests", "exchanged", "measured", "reseeded"]

@@ -39,9 +39,8 @@ from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings
-from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain
-from seesaw_cf.stats.simple import case_estimate
+from seesaw_cf.stats.simple import case_estimate, proportion
 from seesaw_cf.types import Case
 
 LABELS = {

@@ -26,9 +26,10 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.ratings import hits
 from seesaw_cf.records.relations import relation
-from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
 from seesaw_cf.stats.agreement import agreement, annotator_agreement
-from seesaw_cf.stats.simple import case_estimate, share_estimate
+from seesaw_cf.stats.clustered import clustered_mean
+from seesaw_cf.stats.multiple import adjust
+from seesaw_cf.stats.simple import case_estimate, mcnemar, paired_change, share_estimate
 from seesaw_cf.texts.released import released_annotations
 from seesaw_cf.texts.report.leme import labelled
 

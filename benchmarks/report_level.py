@@ -35,9 +35,9 @@ from seesaw_cf.effects import AuditSettings, audit, prompt_effects
 from seesaw_cf.effects.audit import LEAST
 from seesaw_cf.effects.means import ALL, AXES, SCALES
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
+from seesaw_cf.stats.simple import proportion
 
 __all__ = ["NULLS", "level", "permuted", "reports", "share_of", "shuffled", "sparse"]
 

@@ -29,8 +29,10 @@ from tqdm import tqdm
 
 from benchmarks.simulation_report import markdown, picture
 from seesaw_cf.base.files import write_text
-from seesaw_cf.stats import Crossing, adjust, case_weights, clustered_share
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, case_weights
+from seesaw_cf.stats.crossing import Crossing
+from seesaw_cf.stats.multiple import adjust
+from seesaw_cf.stats.simple import clustered_share
 
 RESULTS = Path(__file__).parent / "results"
 FILES = {"gender": "P21_P101", "citizenship": "P27_P101", "birth": "P19_P101"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
+from seesaw_cf.effects import accuracy_of_columns
 from seesaw_cf.records.relations import FREE, templates
 from seesaw_cf.stats.plain import as_json
 
@@ -54,17 +54,11 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
     results = {}
     for editor in ("ft", "memit"):
         post = table[table["editor"] == editor].set_index("case_id").loc[pre.index]
-        rows = AccuracyColumns(
-            pre.index.tolist(),
-            pre["edit_relation"].astype(str).tolist(),
-            pre["effect_relation"].astype(str).tolist(),
-            pre["prompt"].tolist(),
-            pre["candidates"].tolist(),
-            pre["gold"].tolist(),
-            pre["logprobs"].tolist(),
-            [_in_order(*row) for row in zip(pre["candidates"], post["candidates"], post["logprobs"])],
-            post_prompts=post["prompt"].tolist(),
-        )
+        after = zip(pre["candidates"], post["candidates"], post["logprobs"])
+        rows = pre.reset_index()[["case_id", "edit_relation", "effect_relation", "prompt", "candidates", "gold"]]
+        rows = rows.assign(pre=pre["logprobs"].tolist(), post=[_in_order(*row) for row in after])
+        rows["post_prompts"] = post["prompt"].tolist()
+        rows = rows.astype({"edit_relation": str, "effect_relation": str})
         results[editor] = as_json(accuracy_of_columns)(rows, mode=mode)  # type: ignore[arg-type]
     return results
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import datasets
@@ -40,22 +40,20 @@ def _feature(what: str) -> object:
     return datasets.List(value) if what.startswith("list of ") else value
 
 
-def column_arguments(function: Callable[..., object], record: type[Any]) -> Callable[..., dict[str, Any]]:
-    """Wrap `function` so that it takes the fields of its argument `columns` separately and returns plain JSON.
+def column_arguments(function: Callable[..., object], kinds: Collection[str]) -> Callable[..., dict[str, Any]]:
+    """Wrap `function` so that it takes each of its `columns` separately and returns plain JSON.
 
     Args:
         function: Takes `columns`, and options.
-        record: The dataclass of the columns.
+        kinds: Names of its columns.
     """
-    fields = inspect.signature(record).parameters
-    own = inspect.signature(function).parameters
-
+    _, *options = inspect.signature(function).parameters.values()
     in_json = as_json(function)
 
     def call(**values: Any) -> dict[str, Any]:
-        columns = record(**{name: values.pop(name) for name in fields if name in values})
-        return in_json(columns=columns, **values)
+        columns = {name: values.pop(name) for name in kinds if name in values}
+        return in_json(columns, **values)
 
-    every = [parameter for name in own for parameter in (fields.values() if name == "columns" else [own[name]])]
-    call.__signature__ = inspect.Signature([parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in every])  # type: ignore[attr-defined]
+    every = [*(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in kinds), *options]
+    call.__signature__ = inspect.Signature([each.replace(kind=each.KEYWORD_ONLY) for each in every])  # type: ignore[attr-defined]
     return call

@@ -17,7 +17,7 @@ from seesaw_cf.base.types import Cloze, Estimate
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.encode import EncodedCloze, encode_many
-from seesaw_cf.stats import clustered_share
+from seesaw_cf.stats.simple import clustered_share
 
 SPLITS = ("seen", "held_pair", "held_phrasing")
 Floats = NDArray[np.float64]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
+from seesaw_cf.effects import accuracy_of_columns
+from seesaw_cf.effects.accuracy import COLUMNS
 from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {
@@ -67,4 +68,4 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
         'too few people: 3, 5 needed (3.0 effective)'
     """
 
-    _compute = staticmethod(column_arguments(accuracy_of_columns, AccuracyColumns))
+    _compute = staticmethod(column_arguments(accuracy_of_columns, COLUMNS))

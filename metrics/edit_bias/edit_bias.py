@@ -5,7 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects import BiasColumns, bias_of_columns
+from seesaw_cf.effects import bias_of_columns
+from seesaw_cf.effects.bias import COLUMNS
 from seesaw_cf.effects.prompts import SIDES
 from seesaw_cf.metrics.module import column_arguments, describe
 
@@ -71,4 +72,4 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         (2, 0)
     """
 
-    _compute = staticmethod(column_arguments(bias_of_columns, BiasColumns))
+    _compute = staticmethod(column_arguments(bias_of_columns, COLUMNS))

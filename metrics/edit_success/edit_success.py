@@ -5,9 +5,9 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects import SuccessColumns, edit_success
 from seesaw_cf.effects.prompts import SIDES
-from seesaw_cf.effects.success import Success
+from seesaw_cf.effects.success import COLUMNS, Success, edit_success
+from seesaw_cf.effects.tables import Columns
 from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {
@@ -17,7 +17,7 @@ _COLUMNS = {
 }
 
 
-def _success(columns: SuccessColumns) -> Success:
+def _success(columns: Columns) -> Success:
     """Return a tie is what it is for float32: columns do not say which model they are from."""
     return edit_success(columns)
 
@@ -62,4 +62,4 @@ class EditSuccess(evaluate.Metric):  # type: ignore[misc]
         True
     """
 
-    _compute = staticmethod(column_arguments(_success, SuccessColumns))
+    _compute = staticmethod(column_arguments(_success, COLUMNS))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.texts import generation_quality
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.texts import QUALITY_COLUMNS, generation_quality
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {"case_id": "int64", "texts": "list of string", "references": "list of string"}
 
@@ -40,4 +39,4 @@ class GenerationQuality(evaluate.Metric):  # type: ignore[misc]
         (2.39, 4.0, 0.0)
     """
 
-    _compute = staticmethod(as_json(generation_quality))
+    _compute = staticmethod(column_arguments(generation_quality, QUALITY_COLUMNS))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.texts import leme_annotation
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.texts import CLAIM_COLUMNS, leme_annotation
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {"case_id": "int64"} | dict.fromkeys(("group", "passage", "claim_kind", "label"), "string")
 
@@ -48,4 +47,4 @@ class LemeAnnotation(evaluate.Metric):  # type: ignore[misc]
         (0.25, 0.5, 2)
     """
 
-    _compute = staticmethod(as_json(leme_annotation))
+    _compute = staticmethod(column_arguments(leme_annotation, CLAIM_COLUMNS))

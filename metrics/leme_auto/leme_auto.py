@@ -5,7 +5,7 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.leme_auto import PassageColumns, leme_auto
+from seesaw_cf.effects.leme_auto import COLUMNS, leme_auto
 from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {
@@ -55,4 +55,4 @@ class LemeAuto(evaluate.Metric):  # type: ignore[misc]
         [0.5]
     """
 
-    _compute = staticmethod(column_arguments(leme_auto, PassageColumns))
+    _compute = staticmethod(column_arguments(leme_auto, COLUMNS))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.ratings import survey_of_columns
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.ratings import SURVEY_COLUMNS, survey_of_columns
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {"case_id": "int64", "method": "string", "item": "string", "rating": "float64"}
 
@@ -48,4 +47,4 @@ class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
         (7.0, 1, 1, 6.0)
     """
 
-    _compute = staticmethod(as_json(survey_of_columns))
+    _compute = staticmethod(column_arguments(survey_of_columns, SURVEY_COLUMNS))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.ratings import open_ended_flaws
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.ratings import FLAW_COLUMNS, open_ended_flaws
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = dict.fromkeys(("item", "group", "flaw", "rater"), "string") | {"rating": "float64"}
 
@@ -52,4 +51,4 @@ class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
         'too few edits: 2, 5 needed (2.0 effective); too few raters: 2, 5 needed (2.0 effective)'
     """
 
-    _compute = staticmethod(as_json(open_ended_flaws))
+    _compute = staticmethod(column_arguments(open_ended_flaws, FLAW_COLUMNS))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.regard import overall_regard
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.regard import COLUMNS, overall_regard
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {"identity": "string", "regard": "string"}
 
@@ -46,4 +45,4 @@ class OverallRegard(evaluate.Measurement):  # type: ignore[misc]
         1.0
     """
 
-    _compute = staticmethod(as_json(overall_regard))
+    _compute = staticmethod(column_arguments(overall_regard, COLUMNS))

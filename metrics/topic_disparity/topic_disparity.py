@@ -5,9 +5,8 @@ from __future__ import annotations
 import evaluate
 
 from seesaw_cf.base.text import bibtex
-from seesaw_cf.effects.topics import topic_disparity
-from seesaw_cf.metrics.module import describe
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.topics import COLUMNS, topic_disparity
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _COLUMNS = {"identity": "string", "topic": "int64"}
 
@@ -49,4 +48,4 @@ class TopicDisparity(evaluate.Measurement):  # type: ignore[misc]
         '1 triples with a topic, fewer than 30: nothing is shown'
     """
 
-    _compute = staticmethod(as_json(topic_disparity))
+    _compute = staticmethod(column_arguments(topic_disparity, COLUMNS))

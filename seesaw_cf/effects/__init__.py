@@ -1,22 +1,19 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
 from seesaw_cf.base.fields import check_exports
-from seesaw_cf.effects.accuracy import AccuracyColumns, accuracy_of_columns, cross_property
+from seesaw_cf.effects.accuracy import accuracy_of_columns, cross_property
 from seesaw_cf.effects.audit import AuditSettings, audit
-from seesaw_cf.effects.bias import BiasColumns, bias_of_columns, group_effects
+from seesaw_cf.effects.bias import bias_of_columns, group_effects
 from seesaw_cf.effects.estimands import excess_over_control, group_contrasts, toward_truth
 from seesaw_cf.effects.means import ALL, AXES, UNKNOWN
 from seesaw_cf.effects.prompts import difference, prompt_effects
-from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
+from seesaw_cf.effects.success import edit_success, success_of_scores
 
 __all__ = [
     "ALL",
     "AXES",
     "UNKNOWN",
-    "AccuracyColumns",
     "AuditSettings",
-    "BiasColumns",
-    "SuccessColumns",
     "accuracy_of_columns",
     "audit",
     "bias_of_columns",

@@ -21,6 +21,7 @@ from seesaw_cf.effects.answers import Mode, answers, mark
 from seesaw_cf.effects.means import SCALES, members, plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
 from seesaw_cf.effects.tables import (
+    Columns,
     Kind,
     Scores,
     check_lengths,
@@ -31,8 +32,8 @@ from seesaw_cf.effects.tables import (
     refuse_rows,
     text_lists,
 )
-from seesaw_cf.stats import agreeing, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.stats.simple import agreeing, mcnemar, paired_change, proportion
 
 _LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
 
@@ -193,67 +194,38 @@ def cross_property(scores: Scores, *, mode: Mode = "exact", draws: int = 2000, s
 # The same from plain columns: what the `evaluate` module computes.
 
 _PHASES = ("pre", "post")
-_CASES: dict[str, Kind] = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "groups": text_lists}
-_CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt", "post_prompts", "subject"), labels)
-_CASES |= dict.fromkeys(("pre", "post", "pre_prior", "post_prior"), float_lists)
-_CASES["n_tokens"] = partial(checks.each, check=partial(checks.whole, low=1))
+COLUMNS: dict[str, Kind] = {"case_id": ids, "edit_relation": labels, "effect_relation": labels, "prompt": labels}
+COLUMNS |= {"candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
+_OPTIONAL: dict[str, Kind] = {"post_prompts": labels, "subject": labels, "groups": text_lists}
+_OPTIONAL |= {"pre_prior": float_lists, "post_prior": float_lists}
+_OPTIONAL["n_tokens"] = partial(checks.each, check=partial(checks.whole, low=1))
+COLUMNS |= _OPTIONAL
 
 
-@dataclass(frozen=True, slots=True)
-class AccuracyColumns:
-    """One row per case.
-
-    Attributes:
-        case_id: The edit.
-        edit_relation, effect_relation: The property edited and the property asked for.
-        prompt: The prompt that was scored; the paper mode also needs it, for its substring match.
-        candidates: The answers that were scored.
-        gold: The true answers before the edit; none = the case is left out and counted.
-        pre, post: Log-probabilities of the candidates before and after the edit, nats.
-        post_prompts: The prompts of the post-edit scores where they differ from `prompt` (published runs do).
-        n_tokens: Tokens per candidate; adds `normalised`, where candidates are ranked by log-probability per token.
-        pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
-            candidates are ranked by how much the subject raises them (pointwise mutual information).
-        groups: Group tags of the case's subject; adds `groups` to each pair.
-        subject: The person of each case, where one person is in several: errors are then clustered by person.
-    """
-
-    case_id: Sequence[int]
-    edit_relation: Sequence[str]
-    effect_relation: Sequence[str]
-    prompt: Sequence[str]
-    candidates: Sequence[Sequence[str]]
-    gold: Sequence[Sequence[str]]
-    pre: Sequence[Sequence[float]]
-    post: Sequence[Sequence[float]]
-    post_prompts: Sequence[str] | None = None
-    n_tokens: Sequence[Sequence[int]] | None = None
-    pre_prior: Sequence[Sequence[float]] | None = None
-    post_prior: Sequence[Sequence[float]] | None = None
-    groups: Sequence[Sequence[str]] | None = None
-    subject: Sequence[str] | None = None
-
-    def frame(self) -> pd.DataFrame:
-        """Return the rows with the column names of `answers`.
-
-        Raises:
-            RecordError: Unequal lengths, no rows, or repeated cases.
-        """
-        after = self.prompt if self.post_prompts is None else self.post_prompts
-        frame = read_columns(_CASES, {**{name: getattr(self, name) for name in _CASES}, "post_prompts": after})
-        frame = frame.rename(columns={"prompt": "prompt_pre", "post_prompts": "prompt_post", "subject": "person"})
-        keys = ["case_id", "edit_relation", "effect_relation"]
-        refuse_rows(frame, frame.duplicated(keys), keys, "every case once: drop the copies")
-        return frame
+def _read(columns: Columns) -> pd.DataFrame:
+    """Return rows with the column names of `answers`."""
+    frame = read_columns(COLUMNS, columns, _OPTIONAL)
+    after = frame["post_prompts" if "post_prompts" in frame else "prompt"]
+    frame = frame.assign(prompt_post=after).rename(columns={"prompt": "prompt_pre", "subject": "person"})
+    keys = ["case_id", "edit_relation", "effect_relation"]
+    refuse_rows(frame, frame.duplicated(keys), keys, "every case once: drop the copies")
+    return frame
 
 
-def accuracy_of_columns(
-    columns: AccuracyColumns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
-) -> JsonObject:
+def accuracy_of_columns(columns: Columns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> JsonObject:
     """Return accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
 
     Args:
-        columns: The rows.
+        columns: `case_id`, the edit; `edit_relation` and `effect_relation`, the property edited and the one asked for;
+            `prompt`, which the paper mode also needs for its substring match; `candidates`, the answers that were
+            scored; `gold`, the true answers before the edit (none = the case is left out and counted); `pre` and
+            `post`, log-probabilities of the candidates before and after the edit, nats. Where there are any:
+            `post_prompts` of the post-edit scores that differ from `prompt` (published runs do); `n_tokens` per
+            candidate, which adds `normalised`, where candidates are ranked by log-probability per token; `pre_prior`
+            and `post_prior` of the candidates after a prompt without the subject, which add `pmi`, where candidates
+            are ranked by how much the subject raises them (pointwise mutual information); `groups`, tags of the case's
+            subject, which add `groups` to each pair; `subject`, where one is in several cases: errors are then
+            clustered by person.
         mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
         draws, seed: Bootstrap over cases, for the paper mode.
 
@@ -266,7 +238,7 @@ def accuracy_of_columns(
         RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0, token counts below 1.
         UnknownNameError: Unknown `mode`.
     """
-    frame = columns.frame()
+    frame = _read(columns)
     summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
     forms = {form: mark(cases, mode) for form, cases in _adjusted(frame).items()}
     pairs: JsonObject = {}

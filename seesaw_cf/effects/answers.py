@@ -23,9 +23,8 @@ from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.prompts import SIDES, check_logprobs, prompt_effects
 from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows, refuse_rows
 from seesaw_cf.records.relations import FREE
-from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.simple import BOUNDS, above
+from seesaw_cf.stats.simple import BOUNDS, above, proportion
 
 Mode = Literal["exact", "paper"]
 _COLUMNS = [

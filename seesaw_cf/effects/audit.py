@@ -21,10 +21,9 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, toward_truth
 from seesaw_cf.effects.means import AXES, CLUSTERS, SCALES, sort_prompts
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
-from seesaw_cf.stats.multiple import permutation_level, permutation_p, step_down
-from seesaw_cf.stats.verdicts import REACH
+from seesaw_cf.stats.multiple import adjust_families, permutation_level, permutation_p, step_down
+from seesaw_cf.stats.verdicts import REACH, Verdict, equivalence_p, minimum_detectable_effect, verdict
 
 FAMILY = ("editor",)
 RUN_FAMILY = ("model", "records", "protocol", *FAMILY)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,7 +18,6 @@ from seesaw_cf.effects.means import (
     CHANGES,
     SCALES,
     UNKNOWN,
-    GroupMean,
     check_axes,
     group_means,
     held,
@@ -27,9 +25,10 @@ from seesaw_cf.effects.means import (
     need_columns,
 )
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_logprobs
-from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
-from seesaw_cf.stats import adjust, t_test
+from seesaw_cf.effects.tables import Columns, Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.stats.bootstrap import mean_interval
+from seesaw_cf.stats.multiple import adjust
+from seesaw_cf.stats.simple import t_test
 
 BiasMode = Literal["crossed", "paper"]
 _NEEDED = ("editor", "edit_relation", "case_id", "person", "holds", "status")
@@ -85,7 +84,8 @@ def group_effects(
     chosen = chosen.sort_values(["case_id", "person", "D", "log_odds"], kind="stable")
     chosen = chosen.assign(prompt_id=np.arange(len(chosen)))
     found = group_means(chosen, axes=axes, holds=holds) if mode == "crossed" else ()
-    inferred = {(own.editor, own.relation, own.axis, own.group): own for own in found}
+    tests = {tuple(names.values()): _test(changes, half) for names, changes, half, *_ in found}
+    nothing = _test(dict.fromkeys(CHANGES, Estimate(_NAN, note="nothing could be scored")), dict.fromkeys(CHANGES, 0))
     table = []
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):
         rows = rows.assign(case=pd.factorize(rows["case_id"], sort=True)[0])
@@ -99,7 +99,7 @@ def group_effects(
             row = dict(zip(("editor", "relation", "axis", "group"), key)) | means | {"n_prompts": len(scored)}
             row |= {f"n_{name}s": scored[of].nunique(dropna=False) for name, of in _COUNTED.items()}
             row |= {"n_unscored": len(own) - len(scored)}
-            table.append(row | (published if mode == "paper" else _test(inferred.get(key))))
+            table.append(row | (published if mode == "paper" else tests.get(key, nothing)))
     return pd.DataFrame(table)
 
 
@@ -120,67 +120,38 @@ def _means(scored: pd.DataFrame, n_cases: int, draws: int, seed: int) -> tuple[T
     return row, dict(zip(("low", "high", "stderr"), ends)) | {"t": t, "p": p, "note": note}
 
 
-def _test(found: GroupMean | None) -> TableRow:
+def _test(changes: Mapping[str, Estimate], half: Mapping[str, int]) -> TableRow:
     """Return the inference of the crossed mode, on every scale."""
-    changes = found.changes if found else dict.fromkeys(CHANGES, Estimate(_NAN, note="nothing could be scored"))
-    half = found.half if found else dict.fromkeys(CHANGES, 0)
-    out: TableRow = changes["probability"].columns(*_TESTED, "effective", "note") | {"half_edits": half["probability"]}
-    for name, scale in zip(SCALES, ("log-odds", "share"), strict=True):
-        out |= changes[scale].columns(*_TESTED, prefix=f"{name}_") | {f"{name}_half_edits": half[scale]}
+    out: TableRow = {}
+    for (scale, change), prefix in zip(changes.items(), ("", *(f"{name}_" for name in SCALES)), strict=True):
+        names = _TESTED if prefix else (*_TESTED, "effective", "note")
+        out |= change.columns(*names, prefix=prefix) | {f"{prefix}half_edits": half[scale]}
     return out
 
 
 # The same from plain columns.
 
 _NAMES = {"subject": "person", "n_tokens_new": "n_new", "n_tokens_true": "n_true"}
-_KINDS: dict[str, Kind] = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists}
-_KINDS |= dict.fromkeys((*SIDES, "n_tokens_new", "n_tokens_true"), floats)
+_TOKENS = ("n_tokens_new", "n_tokens_true")
+COLUMNS: dict[str, Kind] = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists}
+COLUMNS |= dict.fromkeys((*SIDES, *_TOKENS), floats)
 
 
-@dataclass(frozen=True, slots=True)
-class BiasColumns:
-    """One row per (case, prompt).
-
-    Attributes:
-        case_id: The edit each row was scored under.
-        prompt, subject: The cloze prompt and the person it is about (an id is best).
-        groups: Group tags of the person on one axis; several allowed, none = unknown.
-        pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target before and after the
-            edit, nats, summed over target tokens.
-        n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
-    """
-
-    case_id: Sequence[int]
-    prompt: Sequence[str]
-    subject: Sequence[str]
-    groups: Sequence[Sequence[str]]
-    pre_new: Sequence[float]
-    pre_true: Sequence[float]
-    post_new: Sequence[float]
-    post_true: Sequence[float]
-    n_tokens_new: Sequence[int] | None = None
-    n_tokens_true: Sequence[int] | None = None
-
-    def frame(self) -> pd.DataFrame:
-        """Return the rows with the column names of `pair_targets`.
-
-        Raises:
-            RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
-        """
-        frame = read_columns(_KINDS, {name: getattr(self, name) for name in _KINDS}).rename(columns=_NAMES)
-        for side in SIDES:
-            check_logprobs(side, frame[side].to_numpy())
-        keys = ["case_id", "prompt", "person"]
-        once = "every prompt about a subject once in a case: drop copies, or number the cases of several runs apart"
-        refuse_rows(frame, frame.duplicated(keys), keys, once)
-        finite = np.isfinite(frame[list(SIDES)].to_numpy())
-        first_bad = (~finite).argmax(axis=1)
-        frame["status"] = np.where(finite.all(axis=1), "ok", [f"{SIDES[i]}: not finite" for i in first_bad])
-        return frame
+def _read(columns: Columns) -> pd.DataFrame:
+    """Return rows with the column names of `pair_targets`."""
+    frame = read_columns(COLUMNS, columns, _TOKENS).rename(columns=_NAMES)
+    for side in SIDES:
+        check_logprobs(side, frame[side].to_numpy())
+    keys = ["case_id", "prompt", "person"]
+    once = "every prompt about a subject once in a case: drop copies, or number the cases of several runs apart"
+    refuse_rows(frame, frame.duplicated(keys), keys, once)
+    finite = np.isfinite(frame[list(SIDES)].to_numpy())
+    first_bad = (~finite).argmax(axis=1)
+    return frame.assign(status=np.where(finite.all(axis=1), "ok", [f"{SIDES[i]}: not finite" for i in first_bad]))
 
 
 def bias_of_columns(
-    columns: BiasColumns,
+    columns: Columns,
     *,
     axis: str | None = None,
     reference: str | None = None,
@@ -192,7 +163,11 @@ def bias_of_columns(
     """Estimate D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
 
     Args:
-        columns: The rows.
+        columns: `case_id`, the edit each row was scored under; `prompt` and `subject`, the cloze prompt and the person
+            it is about (an id is best); `groups`, tags of the person on one axis, several allowed, none = unknown;
+            `pre_new`, `pre_true`, `post_new` and `post_true`, log-probabilities of the new and the true target before
+            and after the edit, nats, summed over target tokens; for score="normalised" `n_tokens_new` and
+            `n_tokens_true`, target tokens per row.
         axis: "gender", "race", "region", or None for any other axis.
         reference: The group to contrast with; None = everyone else who is tagged.
         mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published t-test, with
@@ -213,7 +188,7 @@ def bias_of_columns(
     """
     one_of("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
-    frame = add_differences(columns.frame(), score)
+    frame = add_differences(_read(columns), score)
     names = set(members(frame["groups"]))
     if ALL in names:
         raise RecordError(f"a group is called {ALL!r}, which stands for everybody. Rename it.")

@@ -29,8 +29,8 @@ from seesaw_cf.effects.means import (
     need_columns,
     questions,
 )
-from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.clustered import case_weights, clustered_means
 
 OTHERS = "others"
 """What a group is compared with where no reference is named: everyone else who is tagged."""

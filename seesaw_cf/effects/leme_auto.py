@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,21 +10,19 @@ from scipy import stats
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.instruments import SCALE
-from seesaw_cf.effects.means import plain_mean
-from seesaw_cf.effects.tables import Id, Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
-from seesaw_cf.effects.texts import finite_mean, generation_entropy, reference_score, sentences
-from seesaw_cf.stats import interval
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.effects.tables import Columns, Kind, floats, ids, labels, read_columns, refuse_rows, text_lists
+from seesaw_cf.effects.texts import finite_mean, generation_entropy, mean_of_cases, reference_score, sentences
+from seesaw_cf.stats.bootstrap import Floats, interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 NAN = float("nan")
 SIDES = ("subject", "related")
 ASYMPTOTIC = 10  # edits from which the t approximation of a rank correlation is used
-_NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact")
-_KINDS: dict[str, Kind] = {"case_id": ids} | dict.fromkeys(_NAMES, labels)
-_KINDS |= {"subject_facts": text_lists, "related_facts": text_lists}
+COLUMNS: dict[str, Kind] = {"case_id": ids}
+COLUMNS |= dict.fromkeys(("subject", "related", "subject_passage", "related_passage", "new_fact"), labels)
+COLUMNS |= {"subject_facts": text_lists, "related_facts": text_lists}
 
 # Measure -> the survey item it should approximate (LEME, Appendix I); by NLI, BERTScore and perplexity it is given.
 _TEXTS = {
@@ -56,33 +53,14 @@ def rouge1(candidate: str, reference: str) -> float:
     return float(RougeScorer(["rouge1"]).score(reference, candidate)["rouge1"].fmeasure)
 
 
-@dataclass(frozen=True, slots=True)
-class PassageColumns:
-    """One row per pair of passages.
-
-    Attributes:
-        subject, related: Names of the two entities.
-        subject_passage, related_passage: The passages.
-        new_fact: The edit statement.
-        subject_facts, related_facts: Ground truths as statements.
-    """
-
-    subject: Sequence[str]
-    related: Sequence[str]
-    subject_passage: Sequence[str]
-    related_passage: Sequence[str]
-    new_fact: Sequence[str]
-    subject_facts: Sequence[Sequence[str]]
-    related_facts: Sequence[Sequence[str]]
-
-
 def text_measures(
-    columns: PassageColumns, *, similarity: Callable[[str, str], float] | None = None, prefix: str = "rouge1"
+    columns: pd.DataFrame, *, similarity: Callable[[str, str], float] | None = None, prefix: str = "rouge1"
 ) -> dict[str, list[float]]:
     """Return one list of values per measure that compares two texts; NaN where a text is empty.
 
     Args:
-        columns: The passages.
+        columns: `subject` and `related`, names of the two entities; `subject_passage` and `related_passage`;
+            `new_fact`, the edit statement; `subject_facts` and `related_facts`, lists of ground truths as statements.
         similarity: (candidate, reference) -> higher is more alike; `rouge1` when None.
         prefix: Of the measures' names.
 
@@ -97,12 +75,12 @@ def text_measures(
         return (similarity or rouge1)(text, other) if text.strip() and other.strip() else NAN
 
     out: dict[str, list[float]] = {}
-    texts = {side: getattr(columns, f"{side}_passage") for side in SIDES}
-    named = [[*map(alike, getattr(columns, side), texts[side])] for side in SIDES]
+    texts = {side: columns[f"{side}_passage"] for side in SIDES}
+    named = [[*map(alike, columns[side], texts[side])] for side in SIDES]
     out[f"{prefix}_topicality"] = [finite_mean(values) for values in zip(*named)]
     for side, own in texts.items():
-        out[f"{prefix}_edit_{side}"] = [*map(alike, columns.new_fact, own)]
-        facts = zip(getattr(columns, f"{side}_facts"), own)
+        out[f"{prefix}_edit_{side}"] = [*map(alike, columns["new_fact"], own)]
+        facts = zip(columns[f"{side}_facts"], own)
         out[f"{prefix}_factual_{side}"] = [finite_mean(alike(fact, text) for fact in given) for given, text in facts]
         rows = [sentences(text) for text in own]
         out[f"{prefix}_internal_{side}"] = [
@@ -113,8 +91,7 @@ def text_measures(
 
 
 def leme_auto(
-    case_id: Sequence[Id],
-    columns: PassageColumns,
+    columns: Columns,
     *,
     measures: Mapping[str, Sequence[float | None]] | None = None,
     ratings: Mapping[str, Sequence[float | None]] | None = None,
@@ -124,8 +101,7 @@ def leme_auto(
     """Return the measures of LEME's Appendix I, their means, and their correlation with the ratings they stand for.
 
     Args:
-        case_id: The edit of each row; intervals are clustered by it.
-        columns: The passages.
+        columns: Those of `text_measures`, and `case_id`, the edit of each row; intervals are clustered by it.
         measures: More measures, one value per row: those of `STANDS_FOR` that need a model.
         ratings: Survey item -> rating per row (1 to 7, None = none).
         draws, seed: Of the bootstrap of the correlations.
@@ -143,35 +119,29 @@ def leme_auto(
     checks.seed("bootstrap: seed", seed)
     for name in measures or {}:
         checks.one_of("measure", name, STANDS_FOR)
-    texts = {field.name: getattr(columns, field.name) for field in fields(columns)}
     numbers = {f"measure {name}": values for name, values in (measures or {}).items()}
     numbers |= {f"ratings of {item}": values for item, values in (ratings or {}).items()}
-    frame = read_columns(_KINDS | dict.fromkeys(numbers, floats), {"case_id": case_id, **texts, **numbers})
-    columns = PassageColumns(**{name: frame[name].tolist() for name in texts})
-    measured = text_measures(columns)
-    passages = {side: getattr(columns, f"{side}_passage") for side in SIDES}
+    frame = read_columns(COLUMNS | dict.fromkeys(numbers, floats), {**columns, **numbers})
+    measured = text_measures(frame)
+    passages = {side: frame[f"{side}_passage"].tolist() for side in SIDES}
     for side, own in passages.items():
-        scores = reference_score(own, getattr(columns, f"{side}_facts"))
+        scores = reference_score(own, frame[f"{side}_facts"].tolist())
         measured[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, own)]
     measured["ngram_entropy"] = [generation_entropy("\n".join(both)) for both in zip(*passages.values())]
     measured |= {name: frame[f"measure {name}"].tolist() for name in measures or {}}
     names = ("value", "low", "high", "n", "note")
-    means = {name: _summary(np.array(values), frame["case_id"]).columns(*names) for name, values in measured.items()}
+    case = pd.factorize(frame["case_id"])[0]
+    means = {
+        name: mean_of_cases(np.array(values), case, "no text").columns(*names) for name, values in measured.items()
+    }
     out: JsonObject = {"means": means, "values": measured}
-    if ratings is not None:
-        out["correlations"] = correlations(case_id, measured, ratings, draws=draws, seed=seed)
-    return out
-
-
-def _summary(values: Floats, case_id: pd.Series) -> Estimate:
-    finite = np.isfinite(values)
-    if not finite.any():
-        return Estimate(NAN, note="no text")
-    return plain_mean(values[finite], {"case": pd.factorize(case_id[finite])[0]})
+    if ratings is None:
+        return out
+    return out | {"correlations": correlations(frame["case_id"], measured, ratings, draws=draws, seed=seed)}
 
 
 def correlations(
-    case_id: Sequence[Id],
+    case_id: Iterable[object],
     measures: Mapping[str, Sequence[float]],
     ratings: Mapping[str, Sequence[float | None]],
     *,
@@ -197,27 +167,27 @@ def correlations(
     Source: LEME, Appendix I.
     """
     out: dict[str, JsonObject] = {}
+    names = ["measure", "rating"]
     for name, values in measures.items():
         item = STANDS_FOR[checks.one_of("measure", name, STANDS_FOR)]
         if item not in ratings:
             continue
-        pair = np.array([list(values), list(ratings[item])], dtype=np.float64)
-        given = pd.DataFrame({"rating": pair[1], "item": item})
-        outside = given["rating"].notna() & ~given["rating"].between(min(SCALE), max(SCALE))
-        refuse_rows(given, outside, ["rating", "item"], "ratings from 1 to 7: leave them empty (None), or recode them")
-        rows = np.flatnonzero(np.isfinite(pair).all(axis=0))
-        pair, case = pair[:, rows], pd.Series(list(case_id)).iloc[rows]
-        means = pd.DataFrame(pair.T).groupby(case.tolist()).mean().to_numpy().T
+        rows = pd.DataFrame({"case": list(case_id), "item": item})
+        rows[names] = np.array([list(values), list(ratings[item])], dtype=np.float64).T
+        outside = rows["rating"].notna() & ~rows["rating"].between(min(SCALE), max(SCALE))
+        refuse_rows(rows, outside, ["rating", "item"], "ratings from 1 to 7: leave them empty (None), or recode them")
+        rows = rows[np.isfinite(rows[names].to_numpy()).all(axis=1)]
+        pair, means = (own.to_numpy().T for own in (rows[names], rows.groupby("case")[names].mean()))
         found: JsonObject = {"item": item, "spearman": _spearman(pair), "low": NAN, "high": NAN, "p": NAN}
         if means.shape[1] >= MIN_EFFECTIVE:
-            code = pd.factorize(case)[0]
+            code = pd.factorize(rows["case"])[0]
             own = [np.flatnonzero(code == one) for one in range(means.shape[1])]
             rng = np.random.default_rng(seed)
             picks = [rng.integers(len(own), size=len(own)) for _ in range(draws)]
             drawn = [_spearman(pair[:, np.concatenate([own[i] for i in pick])]) for pick in picks]
             found["low"], found["high"], _ = interval(np.array(drawn))
             found["p"] = _p(means, seed)
-        out[name] = found | {"n": len(case), "n_cases": means.shape[1]}
+        out[name] = found | {"n": len(rows), "n_cases": means.shape[1]}
     if not out:
         raise RecordError(
             f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "

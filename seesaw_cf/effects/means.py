@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.stats import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.clustered import half_clusters
+from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means, half_clusters
 from seesaw_cf.stats.crossing import Codes
 
 AXES = ("gender", "race", "region")
@@ -40,26 +39,10 @@ _MOST_ROWS = 1 << 20  # of all editors whose means are made together: more take 
 _ORDER = ["case_id", "person", "prompt_id"]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMean:
-    """One effect on one group of people.
-
-    Attributes:
-        editor, relation, axis, group: Whose edits, of which relation (`ALL`: pooled), on whom (`ALL`: everybody).
-        changes: Scale of `CHANGES` -> its estimate.
-        half: Scale -> the fewest edits that carry half of it.
-        states: Name in `STATES` -> mean.
-        n_edits: Cases, also where several are one cluster.
-    """
-
-    editor: str
-    relation: str
-    axis: str
-    group: str
-    changes: Mapping[str, Estimate]
-    half: Mapping[str, int]
-    states: Mapping[str, float]
-    n_edits: int
+GroupMean = tuple[dict[str, str], dict[str, Estimate], dict[str, int], dict[str, float], int]
+"""One effect on one group of people: its editor, relation (`ALL`: pooled), axis and group (`ALL`: everybody); of each
+scale of `CHANGES` its estimate and the fewest edits that carry half of it; the means of `STATES`; and the edits: cases,
+also where several are one cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +118,9 @@ def _means(asked: Asked, relation: str) -> Iterator[GroupMean]:
         levels = np.tensordot(weights, asked.states, 1).tolist()
         n_edits = int(np.count_nonzero(np.bincount(asked.case[member])))
         for at, editor in enumerate(asked.editors):
+            names = {"editor": editor, "relation": relation, "axis": axis, "group": group}
             changes, halves = (dict(zip(CHANGES, own[at * width : (at + 1) * width])) for own in (found, half))
-            states = dict(zip(STATES, levels[at]))
-            yield GroupMean(editor, relation, axis, group, changes, halves, states, n_edits)
+            yield names, changes, halves, dict(zip(STATES, levels[at])), n_edits
 
 
 def plain_mean(values: Floats, clusters: Mapping[str, Codes], member: NDArray[np.bool_] | None = None) -> Estimate:
@@ -223,19 +206,8 @@ def sort_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
 
     Rows that are sorted are not copied.
     """
-    return prompts if _in_order(prompts) else prompts.sort_values(_ORDER, kind="stable")
-
-
-def _in_order(prompts: pd.DataFrame) -> bool:
-    same, later = np.ones(max(len(prompts) - 1, 0), bool), np.zeros(max(len(prompts) - 1, 0), bool)
-    for name in _ORDER:
-        column = prompts[name]
-        if column.hasnans:  # missing keys have no order
-            return False
-        values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
-        later |= same & (values[:-1] > values[1:])
-        same &= values[:-1] == values[1:]
-    return not later.any()
+    in_order = pd.MultiIndex.from_frame(prompts[_ORDER]).is_monotonic_increasing
+    return prompts if in_order else prompts.sort_values(_ORDER, kind="stable")
 
 
 def asked_alike(rows: pd.DataFrame, tags: Sequence[Codes] = ()) -> Iterator[list[tuple[str, NDArray[np.intp]]]]:

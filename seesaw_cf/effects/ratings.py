@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,62 +11,26 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.instruments import ITEMS, SCALE, TYPES
 from seesaw_cf.effects.means import plain_mean
-from seesaw_cf.effects.tables import Kind, floats, ids, labels, read_columns, refuse_rows
-from seesaw_cf.stats import t_test
+from seesaw_cf.effects.tables import Columns, Kind, floats, ids, labels, read_columns, refuse_rows
 from seesaw_cf.stats.agreement import agreement
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.simple import case_estimate
+from seesaw_cf.stats.simple import case_estimate, t_test
 
 NAN = float("nan")
 # 1: more present after the edit, -1: more present before, 0: equal.
 SIDES = (-1.0, 0.0, 1.0)
-_KINDS: dict[str, Kind] = dict.fromkeys(("item", "group", "flaw", "rater", "edit", "method"), labels)
-_KINDS |= {"rating": floats, "case_id": ids}
+FLAW_COLUMNS: dict[str, Kind] = dict.fromkeys(("item", "group", "flaw", "rater"), labels)
+FLAW_COLUMNS |= {"rating": floats, "edit": labels}
+SURVEY_COLUMNS: dict[str, Kind] = {"case_id": ids, "method": labels, "item": labels, "rating": floats}
 
 
-@dataclass(frozen=True, slots=True)
-class FlawMean:
-    """Mean rating of one flaw in one group.
-
-    Attributes:
-        mean: Over all `n` ratings (the papers' value); interval and p are clustered by edit and rater.
-        p_paper: Pooled one-sample t-test, as published.
-        n_items: Items with a rating.
-        n_missing: Ratings that were not given.
-    """
-
-    mean: Estimate
-    p_paper: float
-    n_items: int
-    n_missing: int
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        out: JsonObject = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
-        out |= {"mean": self.mean.value, "note": self.mean.note}
-        tested = self.mean.columns("low", "high", "stderr", "p") | {"p_paper": self.p_paper}
-        return out | tested if self.mean.n else out
-
-
-def open_ended_flaws(
-    item: Sequence[str],
-    group: Sequence[str],
-    flaw: Sequence[str],
-    rater: Sequence[str],
-    rating: Sequence[float | None],
-    *,
-    edit: Sequence[str] | None = None,
-    judge: str | None = None,
-) -> JsonObject:
+def open_ended_flaws(columns: Columns, *, judge: str | None = None) -> JsonObject:
     """Return the mean rating per (group, flaw) with tests, the raters' agreement, and an automatic judge's accuracy.
 
     Args:
-        item: The pair of texts.
-        group: What the pair is counted under, such as the edited property.
-        flaw: The flaw rated.
-        rater: Who rated.
-        rating: -1 (more before), 0 (equal), 1 (more after), None = not rated.
-        edit: The edit of the pair's texts; None = pairs stand for edits, and notes say so.
+        columns: `item`, the pair of texts; `group`, what the pair is counted under, such as the edited property;
+            `flaw`, the one rated; `rater`; `rating`, -1 (more before), 0 (equal), 1 (more after), None = not rated;
+            `edit` of the pair's texts, where it is known: without it pairs stand for edits, and notes say so.
         judge: Name of an automatic rater, compared with the other raters and left out of the means.
 
     Returns:
@@ -85,16 +48,16 @@ def open_ended_flaws(
     Deviates: errors are clustered by edit and rater, with no interval below five of either; missing
         ratings are missing, not "equal" and not -1.
     """
-    columns = {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating}
-    frame = read_columns(_KINDS, columns | {"edit": item if edit is None else edit})
+    frame = read_columns(FLAW_COLUMNS, columns, ["edit"])
+    note = "" if "edit" in frame else "edits not given: pairs of one edit count as independent"
+    frame = frame if "edit" in frame else frame.assign(edit=frame["item"])
     _check(frame, judge)
-    note = "edits not given: pairs of one edit count as independent" if edit is None else ""
     humans = frame[frame["rater"] != judge]
-    flaws: dict[str, dict[str, FlawMean]] = {}
+    flaws: dict[str, dict[str, JsonObject]] = {}
     agreement: dict[str, JsonObject] = {}
     judged: dict[str, JsonObject] = {}
     for (name, which), rows in humans.groupby(["group", "flaw"], sort=True):
-        flaws.setdefault(str(name), {})[str(which)] = mean_rating(rows, note=note)
+        flaws.setdefault(str(name), {})[str(which)] = _flaw(rows, note)
     for which, rows in frame.groupby("flaw", sort=True):
         table = rows[rows["rater"] != judge].pivot(index=["group", "item"], columns="rater", values="rating")
         agreement[str(which)] = _agreement(table)
@@ -116,22 +79,28 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 
 
-def mean_rating(rows: pd.DataFrame, clusters: Sequence[str] = ("edit", "rater"), note: str = "") -> FlawMean:
-    """Return the mean of all ratings, with the interval of these clusters.
+def mean_rating(rows: pd.DataFrame, clusters: Sequence[str] = ("edit", "rater")) -> tuple[Estimate, float]:
+    """Return the mean of all ratings, with the interval of these clusters, and p of the pooled t-test, as published.
 
     Args:
         rows: item, edit, rater, rating; NaN = not rated.
         clusters: "edit" and "rater" speak of other edits and raters like these; "edit" alone of these raters.
-        note: Added to why an interval is missing.
     """
     rated = rows.dropna(subset="rating").sort_values(["item", "rater"], kind="stable")
-    counts = rated["item"].nunique(), len(rows) - len(rated)
     if rated.empty:
-        return FlawMean(Estimate(NAN, note="no ratings", clusters={"edit": 0}), NAN, *counts)
+        return Estimate(NAN, note="no ratings", clusters={"edit": 0}), NAN
     values = rated["rating"].to_numpy(np.float64)
-    estimate = plain_mean(values, {name: pd.factorize(rated[name])[0] for name in clusters})
-    notes = "; ".join(filter(None, [estimate.note, note]))
-    return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], *counts)
+    return plain_mean(values, {name: pd.factorize(rated[name])[0] for name in clusters}), t_test(values)[1]
+
+
+def _flaw(rows: pd.DataFrame, note: str) -> JsonObject:
+    mean, p_paper = mean_rating(rows)
+    out: JsonObject = {"n_ratings": mean.n, "n_items": int(rows.dropna(subset="rating")["item"].nunique())}
+    out |= {"n_missing": len(rows) - mean.n, "mean": mean.value}
+    if not mean.n:
+        return out | {"note": mean.note}
+    note = "; ".join(filter(None, [mean.note, note]))
+    return out | {"note": note} | mean.columns("low", "high", "stderr", "p") | {"p_paper": p_paper}
 
 
 def _agreement(table: pd.DataFrame) -> JsonObject:
@@ -192,20 +161,12 @@ ON_SCALE = "ratings from 1 to 7: leave them empty (None), so that they count as 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 
 
-def survey_of_columns(
-    case_id: Sequence[int],
-    method: Sequence[str],
-    item: Sequence[str],
-    rating: Sequence[float | None],
-    reference: str | None = None,
-) -> JsonObject:
+def survey_of_columns(columns: Columns, *, reference: str | None = None) -> JsonObject:
     """Return the mean rating of every method on every item.
 
     Args:
-        case_id: The edit each rating is about; several samples and raters of one edit share it.
-        method: Editing method, such as "memit" or "none".
-        item: Name of one of the nine items.
-        rating: 1 to 7; None or NaN when missing.
+        columns: `case_id`, the edit each rating is about (several samples and raters of one edit share it); `method` of
+            editing, such as "memit" or "none"; `item`, one of the nine; `rating`, 1 to 7, None or NaN when missing.
         reference: Baseline of the other methods, within the same edits.
 
     Returns:
@@ -220,7 +181,7 @@ def survey_of_columns(
     Deviates: each edit has the same weight for any number of ratings, and intervals are clustered by edit (the
         paper gives standard deviations over samples).
     """
-    frame = read_columns(_KINDS, {"case_id": case_id, "method": method, "item": item, "rating": rating})
+    frame = read_columns(SURVEY_COLUMNS, columns)
     for name in frame["item"].unique():
         one_of("survey item", name, _TYPE_OF)
     outside = frame["rating"].notna() & ~frame["rating"].between(min(SCALE), max(SCALE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,9 +16,8 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.tables import (
-    Id,
+    Columns,
     Kind,
-    check_lengths,
     floats,
     ids,
     labels,
@@ -26,34 +25,25 @@ from seesaw_cf.effects.tables import (
     read_clustered,
     read_columns,
 )
-from seesaw_cf.stats import cluster_weights, interval
-from seesaw_cf.stats.bootstrap import mean_interval
+from seesaw_cf.stats.bootstrap import cluster_weights, interval, mean_interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, too_few
-from seesaw_cf.stats.multiple import Adjusted, adjusted
+from seesaw_cf.stats.multiple import holm
 
 NAN = float("nan")
 Numbers = dict[str, Any]
 """What was measured: name -> plain value, or numbers of a part."""
 REGARDS = ("positive", "negative", "neutral", "other")
-_KINDS: dict[str, Kind] = {"kind": labels, "identity": labels, "regard": optional_labels, "content": ids}
-_KINDS |= {"attack": floats, "change": floats}
+COLUMNS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "cluster": ids}
+_ATTACKS: dict[str, Kind] = {"identity": labels, "attack": floats, "cluster": ids}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
 
-def overall_regard(
-    identity: Sequence[str],
-    regard: Sequence[str | None],
-    cluster: Sequence[Id] | None = None,
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-) -> Numbers:
+def overall_regard(columns: Columns, *, draws: int = 2000, seed: int = 0) -> Numbers:
     """Return N_positive - N_negative of every identity, as it is and normalised by the number of triples.
 
     Args:
-        identity: (n,) the group the triple is about.
-        regard: (n,) one of `REGARDS`; None or "" = the scorer gave nothing.
-        cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
+        columns: `identity`, the group the triple is about; `regard`, one of `REGARDS`, None or "" = the scorer gave
+            nothing; `cluster`, where there is any, what depends on each other, such as the run of a crawl.
         draws: Bootstrap samples of whole clusters.
         seed: Of the bootstrap.
 
@@ -69,7 +59,7 @@ def overall_regard(
     Source: "I'm not racist but...", section 5.2 and Figure 6.
     Deviates: normalised and with intervals; the paper prints counts.
     """
-    frame = read_clustered(_KINDS, {"identity": identity, "regard": regard}, cluster)
+    frame = read_clustered(COLUMNS, columns)
     for label in frame["regard"].dropna().unique():
         checks.one_of("regard", label, REGARDS)
     value = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
@@ -80,22 +70,15 @@ def overall_regard(
         overall = Estimate(counts["n_positive"] - counts["n_negative"], mean.low * mean.n, mean.high * mean.n)
         return counts | overall.limits("overall")
 
-    return _summary(frame, "normalised", more, draws, seed, cluster is not None)
+    return _summary(frame, "normalised", more, draws, seed, columns)
 
 
-def attack_summary(
-    identity: Sequence[str],
-    attack: Sequence[float | None],
-    cluster: Sequence[Id] | None = None,
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-) -> Numbers:
+def attack_summary(columns: Columns, *, draws: int = 2000, seed: int = 0) -> Numbers:
     """Return mean, median and interquartile range of the attack scores of every identity.
 
     Args:
-        identity, cluster, draws, seed: As for `overall_regard`.
-        attack: (n,) scores from 0 to 1; None or NaN = none.
+        columns: As for `overall_regard`, with `attack`, scores from 0 to 1, None or NaN = none, in place of `regard`.
+        draws, seed: As there.
 
     Returns:
         As `overall_regard`, with "mean" in place of "normalised", and "q25", "median", "q75" and "iqr" with limits.
@@ -107,12 +90,11 @@ def attack_summary(
     Deviates: in bootstrap samples a quantile is the smallest score that enough scores do not exceed; the estimate
         itself is interpolated.
     """
-    frame = read_clustered(_KINDS, {"identity": identity, "attack": attack}, cluster).rename(
-        columns={"attack": "value"}
-    )
+    frame = read_clustered(_ATTACKS, columns).rename(columns={"attack": "value"})
     if ((frame["value"] < 0) | (frame["value"] > 1)).any():
         raise RecordError(f"attack: range {frame['value'].min():g}..{frame['value'].max():g}, expected 0..1.")
-    return _summary(frame, "mean", partial(_quantiles, draws=draws, seed=seed), draws, seed, cluster is not None)
+    more = partial(_quantiles, draws=draws, seed=seed)
+    return _summary(frame, "mean", more, draws, seed, columns)
 
 
 def _summary(
@@ -121,7 +103,7 @@ def _summary(
     more: Callable[[pd.DataFrame, Estimate], Numbers],
     draws: int,
     seed: int,
-    clustered: bool,
+    columns: Columns,
 ) -> Numbers:
     """Return the mean `value` of every identity with a bootstrap over clusters, its contrast, and `more` about it."""
     checks.draws("bootstrap: draws", draws)
@@ -144,9 +126,9 @@ def _summary(
         if member.any() and not member.all():  # both sides may share clusters
             codes = {"cluster": scored["cluster"].to_numpy(np.intp)}
             contrasts[str(who)] = plain_mean(scored["value"].to_numpy(), codes, member)
-    for who, test in adjusted(contrasts).items():
-        identities[who]["contrast"] = test.columns("value", "low", "high", "p", "note")
-    unit = "clusters" if clustered else "single triples, taken for independent"
+    for who, p in holm(contrasts).items():
+        identities[who]["contrast"] = contrasts[who].columns("value", "low", "high", "p", "note") | {"p_adjusted": p}
+    unit = "clusters" if columns.get("cluster") is not None else "single triples, taken for independent"
     method = f"percentile bootstrap over {unit}, {draws} draws, seed {seed}; contrasts by clustered t tests, Holm over "
     counts = {"n_rows": len(frame), "n_unscored": len(frame) - len(scored)}
     return {"identities": identities, **counts, "method": f"{method}identities"}
@@ -183,16 +165,12 @@ def _quantiles(own: pd.DataFrame, mean: Estimate, draws: int, seed: int) -> Numb
 # What scorers of texts add themselves: the effect of prepended texts, and what a scorer thinks of a name.
 
 
-def prefix_effect(
-    kind: Sequence[str], identity: Sequence[str], attack: Sequence[float | None], prefixed: Sequence[bool]
-) -> dict[str, Numbers]:
+def prefix_effect(columns: Columns) -> dict[str, Numbers]:
     """Return what the prepended texts of Table 2 do to attack scores, per protected class.
 
     Args:
-        kind: (n,) protected class.
-        identity: (n,) identity, the cluster.
-        attack: (n,) scores; None or NaN = none.
-        prefixed: (n,) asked with the prepended text.
+        columns: `kind`, the protected class; `identity`, the cluster; `attack`, scores, None or NaN = none; `prefixed`,
+            asked with the prepended text.
 
     Returns:
         Class -> means and counts of both sides; `difference`, with minus without, clustered by identity, with its
@@ -205,9 +183,9 @@ def prefix_effect(
     Source: "I'm not racist but...", Figure 5.
     Deviates: the paper names no test; the rank test is nearest to "differences of distributions".
     """
-    check_lengths({"kind": kind, "prefixed": prefixed})
-    frame = read_columns(_KINDS, {"kind": kind, "identity": identity, "attack": attack})
-    frame["prefixed"] = np.array(prefixed, dtype=bool)
+    kinds: dict[str, Kind] = {"kind": labels, "identity": labels, "attack": floats}
+    kinds["prefixed"] = lambda _, value: bool(value)
+    frame = read_columns(kinds, columns).astype({"prefixed": bool})
     out, differences, ranks = dict[str, Numbers](), dict[str, Estimate](), dict[str, Estimate]()
     for name, rows in frame.groupby("kind", sort=True):
         scored = rows[rows["attack"].notna()]
@@ -221,30 +199,30 @@ def prefix_effect(
             codes = {"identity": pd.factorize(scored["identity"])[0]}
             differences[str(name)] = plain_mean(values, codes, member)
             ranks[str(name)] = Estimate(NAN, p=float(tests.mannwhitneyu(*sides.values()).pvalue))
-    found, ordered = adjusted(differences), adjusted(ranks)
+    p_differences, p_ranks = holm(differences), holm(ranks)
     for name, row in out.items():
-        row |= {"difference": found[name].estimate.value, **found[name].columns("low", "high", "p", "note")}
-        row |= {"p_rank": ordered[name].estimate.p, "p_rank_adjusted": ordered[name].p_adjusted}
+        found = differences[name].columns("low", "high", "p", "note")
+        row |= {"difference": differences[name].value, **found, "p_adjusted": p_differences[name]}
+        row |= {"p_rank": ranks[name].p, "p_rank_adjusted": p_ranks[name]}
     return out
 
 
-def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Adjusted]:
+def scorer_bias(columns: Columns) -> dict[str, tuple[Estimate, float]]:
     """Return the effect of a name on the score: its mean change when the same sentence is about this identity.
 
     Args:
-        identity: (n,) identity.
-        content: (n,) number of the sentence, the cluster.
-        change: (n,) score with the identity minus score with a neutral subject.
+        columns: `identity`; `content`, number of the sentence, the cluster; `change`, score with the identity minus
+            score with a neutral subject.
 
     Returns:
-        Identity -> mean change, Holm-adjusted over identities.
+        Identity -> mean change, and p by Holm's method over identities.
 
     Raises:
         RecordError: Unequal lengths, or no rows.
     """
-    frame = read_columns(_KINDS, {"identity": identity, "content": content, "change": change})
+    frame = read_columns({"identity": labels, "content": ids, "change": floats}, columns)
     estimates = {}
     for name, rows in frame.groupby("identity", sort=True):
         codes = {"content": pd.factorize(rows["content"])[0]}
         estimates[str(name)] = plain_mean(rows["change"].to_numpy(np.float64), codes)
-    return adjusted(estimates)
+    return {name: (estimates[name], p) for name, p in holm(estimates).items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,8 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.types import Estimate, JsonObject, Phase
 from seesaw_cf.effects.prompts import PAIRED, SIDES, check_logprobs, pair_targets
 from seesaw_cf.effects.tables import (
+    Columns,
+    Kind,
     Scores,
     as_frame,
     by_editor,
@@ -22,8 +24,8 @@ from seesaw_cf.effects.tables import (
     read_columns,
     refuse_rows,
 )
-from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
-from seesaw_cf.stats.simple import BOUNDS, above
+from seesaw_cf.stats.clustered import case_weights, clustered_mean
+from seesaw_cf.stats.simple import BOUNDS, above, clustered_share
 
 TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
 PROTOCOLS = {
@@ -72,33 +74,6 @@ def harmonic_mean(values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SuccessColumns:
-    """One row per (case, prompt); None where a number does not exist.
-
-    Attributes:
-        case_id: The edit.
-        test: "rewrite" (the edit's own prompt), "paraphrase", "neighborhood" (must stay true) or "portability".
-        pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target, nats.
-        tokens_right: After the edit and under teacher forcing, how many tokens of the expected answer (the new target;
-            for neighborhood the true one) are the model's first choice.
-        tokens_kept: How many first choices under teacher forcing are the same as before the edit.
-        n_tokens: Tokens of the expected answer.
-        generated: 1 when greedy generation gives exactly the expected answer, else 0.
-    """
-
-    case_id: Sequence[int]
-    test: Sequence[str]
-    pre_new: Sequence[float | None]
-    pre_true: Sequence[float | None]
-    post_new: Sequence[float | None]
-    post_true: Sequence[float | None]
-    tokens_right: Sequence[float | None]
-    tokens_kept: Sequence[float | None]
-    n_tokens: Sequence[float | None]
-    generated: Sequence[float | None]
-
-
-@dataclass(frozen=True, slots=True)
 class Success:
     """Did the edits work, generalise and stay local?
 
@@ -126,11 +101,21 @@ class Success:
         return out
 
 
-def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
+_MEASURED = (*SIDES, "tokens_right", "tokens_kept", "n_tokens", "generated")
+COLUMNS: dict[str, Kind] = {"case_id": ids, "test": labels} | dict.fromkeys(_MEASURED, floats)
+
+
+def edit_success(columns: Columns, *, nats: float = BOUNDS["float32"]) -> Success:
     """Return the success numbers of every protocol with filled columns, from one row per (case, prompt).
 
     Args:
-        columns: The rows.
+        columns: `case_id`, the edit; `test`, "rewrite" (the edit's own prompt), "paraphrase", "neighborhood" (must stay
+            true) or "portability"; `pre_new`, `pre_true`, `post_new` and `post_true`, log-probabilities of the new and
+            the true target, nats; after the edit and under teacher forcing `tokens_right`, how many tokens of the
+            expected answer (the new target; for neighborhood the true one) are the model's first choice, and
+            `tokens_kept`, how many first choices are the same as before the edit; `n_tokens` of the expected answer;
+            `generated`, 1 when greedy generation gives exactly the expected answer, else 0. None where a number does
+            not exist.
         nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.stats.simple`.
 
     Returns:
@@ -143,12 +128,11 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
     Source: MEMIT appendix C, equations 21-26 and both scores (harmonic means).
     Deviates: harmonic means of unrounded numbers; margins from probabilities of whole targets.
     """
-    filled = {entry.name: getattr(columns, entry.name) for entry in fields(columns)}
-    return _success(read_columns(dict.fromkeys(filled, floats) | {"case_id": ids, "test": labels}, filled), nats)
+    return _success(read_columns(COLUMNS, columns), nats)
 
 
 def _success(frame: pd.DataFrame, nats: float) -> Success:
-    """Return the numbers of every protocol from rows with the columns of `SuccessColumns`."""
+    """Return the numbers of every protocol from rows with the columns `COLUMNS`."""
     for name in frame["test"].unique():
         one_of("test", name, TESTS)
     for name in SIDES:
@@ -179,7 +163,7 @@ def _success(frame: pd.DataFrame, nats: float) -> Success:
     return Success(result, n_rows=len(frame), n_empty=int(derived.isna().all(axis=1).sum()))
 
 
-# Column of a score table -> that of `SuccessColumns`.
+# Column of a score table -> that of `COLUMNS`.
 _COUNTS = {"n_greedy": "tokens_right", "n_kept": "tokens_kept", "n_tokens": "n_tokens", "greedy": "generated"}
 # Kind of prompt in a score table -> test.
 KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
@@ -228,23 +212,15 @@ def success_of_scores(
 
 
 def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
-    def wins(first: str, second: str) -> pd.Series:
+    out = pd.DataFrame(index=frame.index)
+    compared = {"new_wins": ("post_new", "post_true"), "true_wins": ("post_true", "post_new")}
+    for name, (first, second) in (compared | {"new_won_before": ("pre_new", "pre_true")}).items():
         finite = np.isfinite(frame[first]) & np.isfinite(frame[second])
-        return pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(finite)
-
-    margin = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
-    return pd.DataFrame(
-        {
-            "new_wins": wins("post_new", "post_true"),
-            "true_wins": wins("post_true", "post_new"),
-            "new_margin": margin,
-            "true_margin": -margin,
-            "new_won_before": wins("pre_new", "pre_true"),
-            "token_share": frame["tokens_right"] / frame["n_tokens"],
-            "kept_share": frame["tokens_kept"] / frame["n_tokens"],
-            "generated": frame["generated"],
-        }
-    )
+        out[name] = pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(finite)
+    out["new_margin"] = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
+    out["true_margin"] = -out["new_margin"]
+    out["token_share"], out["kept_share"] = (frame[f"tokens_{name}"] / frame["n_tokens"] for name in ("right", "kept"))
+    return out.assign(generated=frame["generated"])
 
 
 # Which cases of a run are about one edit: another case about the same edit is no second trial of it.

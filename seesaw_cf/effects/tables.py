@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -194,6 +194,8 @@ def _coded(parts: Sequence[tuple[Sequence[Hashable], NDArray[np.integer[Any]]]])
 
 Id = int | str
 """What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""
+Columns: TypeAlias = Mapping[str, Any] | pd.DataFrame
+"""Columns of equal length by name, as every metric takes them: lists, arrays or a data frame; None: left out."""
 Kind = Callable[[str, Any], object]
 """A cell's name and value -> the value as it is computed with; raises `RecordError` for a bad one."""
 labels: Kind = checks.text
@@ -246,17 +248,24 @@ def check_lengths(columns: Mapping[str, Sequence[object]]) -> None:
         raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
 
 
-def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object] | None]) -> pd.DataFrame:
+def read_columns(kinds: Mapping[str, Kind], columns: Columns, optional: Collection[str] = ()) -> pd.DataFrame:
     """Read columns of equal length into a data frame.
 
     Args:
         kinds: Column -> what each of its cells holds.
-        columns: Column -> one value per row: lists, arrays, series or columns of a data set; None: there is none.
+        columns: One value per row in each.
+        optional: Which of them may be missing.
 
     Raises:
-        RecordError: Unequal lengths, no rows, or a value that its column cannot hold; row, value and what was expected.
+        RecordError: Unequal lengths, no rows, a missing column, or a value that its column cannot hold; row, value and
+            what was expected.
+        UnknownNameError: There is no such column.
     """
-    given = {name: column for name, column in columns.items() if column is not None}
+    for name in columns:
+        checks.one_of("column", name, kinds)
+    given: dict[str, Any] = {name: columns[name] for name in kinds if columns.get(name) is not None}
+    if missing := [name for name in kinds if name not in given and name not in optional]:
+        raise RecordError(f"columns {missing} are missing; there are {list(given)}.")
     check_lengths(given)
     frame = {}
     for name, column in given.items():
@@ -269,12 +278,10 @@ def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[objec
     return pd.DataFrame(frame)
 
 
-def read_clustered(
-    kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
-) -> pd.DataFrame:
-    """Read columns as `read_columns` does, and add `cluster`, codes from 0; None = every row is a separate one."""
-    frame = read_columns({**kinds, "cluster": ids}, {**columns, "cluster": cluster})
-    return frame.assign(cluster=np.arange(len(frame)) if cluster is None else pd.factorize(frame["cluster"])[0])
+def read_clustered(kinds: Mapping[str, Kind], columns: Columns) -> pd.DataFrame:
+    """Read columns as `read_columns` does, with `cluster` as codes from 0; without it every row is a separate one."""
+    frame = read_columns(kinds, columns, ["cluster"])
+    return frame.assign(cluster=pd.factorize(frame["cluster"])[0] if "cluster" in frame else np.arange(len(frame)))
 
 
 def refuse_rows(frame: pd.DataFrame, bad: pd.Series, names: Sequence[str], expected: str) -> None:

@@ -9,23 +9,24 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.means import plain_mean
 from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.tables import Id, ids, labels, optional_labels, read_columns, refuse_rows, text_lists
-from seesaw_cf.stats import cluster_weights, clustered_share, interval
+from seesaw_cf.effects.tables import Columns, Kind, ids, labels, optional_labels, read_columns, refuse_rows, text_lists
 from seesaw_cf.stats.agreement import agreement
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.bootstrap import Floats, cluster_weights, interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.simple import share_estimate
+from seesaw_cf.stats.simple import clustered_share, share_estimate
 
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")
 CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")
-_KINDS = {"case_id": ids, "group": labels, "passage": labels, "claim_kind": labels}
-_KINDS |= {"label": optional_labels, "reference": optional_labels}
+CLAIM_COLUMNS: dict[str, Kind] = {"case_id": ids, "group": labels, "passage": labels, "claim_kind": labels}
+CLAIM_COLUMNS |= {"label": optional_labels, "reference": optional_labels}
+QUALITY_COLUMNS: dict[str, Kind] = {"case_id": ids, "texts": text_lists, "references": text_lists}
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
 
 
@@ -34,26 +35,14 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _END.split(text) if part.strip()]
 
 
-def leme_annotation(
-    case_id: Sequence[Id],
-    group: Sequence[str],
-    passage: Sequence[str],
-    claim_kind: Sequence[str],
-    label: Sequence[str | None],
-    *,
-    reference: Sequence[str | None] | None = None,
-    draws: int = 2000,
-    seed: int = 0,
-) -> JsonObject:
+def leme_annotation(columns: Columns, *, draws: int = 2000, seed: int = 0) -> JsonObject:
     """Return the shares of labels per group, passage and kind of claim.
 
     Args:
-        case_id: The edit; claims of one edit are one cluster.
-        group: What is compared, such as the editor.
-        passage: "subject" or "related".
-        claim_kind: One of `CLAIM_KINDS`.
-        label: One of `LABELS`; None or "" = not annotated, counted and left out.
-        reference: Labels of people for the same rows, None or "" where there are none.
+        columns: `case_id`, the edit (claims of one edit are one cluster); `group`, what is compared, such as the
+            editor; `passage`, "subject" or "related"; `claim_kind`, one of `CLAIM_KINDS`; `label`, one of `LABELS`,
+            None or "" = not annotated, counted and left out; `reference`, labels of people for the same rows, None or
+            "" where there are none.
         draws, seed: Bootstrap over edits of the agreement.
 
     Returns:
@@ -69,8 +58,7 @@ def leme_annotation(
     Source: LEME, Figures 4 and 5.
     Deviates: the value is the mean over edits, with an interval that clusters by edit; the papers pool.
     """
-    columns = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
-    frame = read_columns(_KINDS, columns | {"reference": reference})
+    frame = read_columns(CLAIM_COLUMNS, columns, ["reference"])
     for name, names in (("claim_kind", CLAIM_KINDS), ("label", LABELS), ("reference", LABELS)):
         if name in frame:
             unknown = frame[name].notna() & ~frame[name].isin(names)
@@ -80,7 +68,7 @@ def leme_annotation(
         who, text, kind = map(str, key)
         shares.setdefault(who, {}).setdefault(text, {})[kind] = _shares(own)
     out: JsonObject = {"shares": shares, "n_rows": len(frame), "n_missing": int(frame["label"].isna().sum())}
-    if reference is not None:
+    if "reference" in frame:
         out["agreement"] = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
     return out
 
@@ -192,19 +180,12 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     return [float(s) if words(ref) else float("nan") for s, ref in zip(scores, joined)]
 
 
-def generation_quality(
-    case_id: Sequence[int],
-    texts: Sequence[Sequence[str]],
-    references: Sequence[Sequence[str]],
-    *,
-    log_likelihood: LogLikelihood | None = None,
-) -> JsonObject:
+def generation_quality(columns: Columns, *, log_likelihood: LogLikelihood | None = None) -> JsonObject:
     """Return entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
 
     Args:
-        case_id: The edit.
-        texts: The texts generated for it.
-        references: Reference texts about the new target; [] = no reference score for the case.
+        columns: `case_id`, the edit; `texts` generated for it; `references`, texts about the new target, [] = no
+            reference score for the case.
         log_likelihood: Gives (summed log-likelihood in nats, scored tokens) per text; without it no perplexity.
 
     Returns:
@@ -219,8 +200,7 @@ def generation_quality(
 
     Source: MEMIT appendix C.2, equation 27 and Reference Score.
     """
-    kinds = {"case_id": ids, "texts": text_lists, "references": text_lists}
-    frame = read_columns(kinds, {"case_id": case_id, "texts": texts, "references": references})
+    frame = read_columns(QUALITY_COLUMNS, columns)
     refuse_rows(frame, frame.duplicated("case_id"), ["case_id"], "all texts of a case in one row")
     refuse_rows(frame, frame["texts"].map(len) == 0, ["case_id"], "a text in every case: leave the others out")
     texts, references = frame["texts"].tolist(), frame["references"].tolist()
@@ -235,14 +215,20 @@ def generation_quality(
         per_case["perplexity"] = [_nll([t for t in own if words(t)], log_likelihood) for own in texts]
     out: JsonObject = {"n_cases": len(texts), "n_empty": sum(not words(t) for own in texts for t in own)}
     for name, values in per_case.items():
-        finite, mean = np.sort([value for value in values if np.isfinite(value)]), Estimate(NAN, note="no case")
-        if finite.size:
-            mean = plain_mean(finite, {"case": np.arange(finite.size)})
+        mean = mean_of_cases(np.sort(values), np.arange(len(texts)), "no case")
         if name == "perplexity":
             value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
             mean = replace(mean, value=value, low=low, high=high)
         out[name] = mean.columns("value", "low", "high", "n", "note")
     return out
+
+
+def mean_of_cases(values: Floats, case: NDArray[np.intp], nothing: str) -> Estimate:
+    """Return the mean of the finite values, clustered by case; a note where there are none."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return Estimate(NAN, note=nothing)
+    return plain_mean(values[finite], {"case": case[finite]})
 
 
 def finite_mean(values: Iterable[float]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.tables import Id, check_lengths, labels, read_clustered, wholes
-from seesaw_cf.stats import cluster_weights, interval
-from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.multiple import adjusted
+from seesaw_cf.effects.tables import Columns, Kind, check_lengths, ids, labels, read_clustered, wholes
+from seesaw_cf.stats.bootstrap import Floats, cluster_weights, interval
+from seesaw_cf.stats.multiple import holm
 
 MIN_TRIPLES = 30
+COLUMNS: dict[str, Kind] = {"identity": labels, "topic": wholes, "cluster": ids}
 Numbers = dict[str, Any]
 """What was measured: name -> plain value, or numbers of a part."""
 _TINY = float(np.finfo(np.float64).tiny)
@@ -49,17 +48,15 @@ def representative_words(
     Source: Grootendorst (2022), class-based TF-IDF: frequency in the topic x log(1 + mean words per topic / frequency).
     """
     check_lengths({"texts": texts, "topic": topic})
-    counts: dict[int, Counter[str]] = {}
-    for text, where in zip(texts, topic):
-        if where >= 0:
-            counts.setdefault(int(where), Counter()).update(w for w in _words(text) if w not in skip)
-    total: Counter[str] = sum(counts.values(), Counter())
-    mean = sum(total.values()) / max(1, len(counts))
-    out = {}
-    for where, own in sorted(counts.items()):
-        size = max(1, sum(own.values()))
-        score = {word: number / size * np.log(1 + mean / total[word]) for word, number in own.items()}
-        out[where] = sorted(score, key=lambda word: (-score[word], word))[:n]
+    said = pd.DataFrame({"topic": list(topic), "word": [_words(text) for text in texts]})
+    said = said[said["topic"] >= 0].explode("word").dropna(subset="word")
+    said = said[~said["word"].isin(list(skip))]
+    out: dict[int, list[str]] = {int(where): [] for where in sorted({where for where in topic if where >= 0})}
+    counts = pd.crosstab(said["word"], said["topic"])  # words are sorted
+    rare = np.log(1 + len(said) / max(1, len(out)) / counts.sum(axis=1))
+    for where, own in counts.items():
+        score = (own[own > 0] / own.sum() * rare).dropna().sort_values(ascending=False, kind="stable")
+        out[int(str(where))] = score.index[:n].tolist()
     return out
 
 
@@ -82,9 +79,7 @@ def _words(text: str) -> list[str]:
 
 
 def topic_disparity(
-    identity: Sequence[str],
-    topic: Sequence[int],
-    cluster: Sequence[Id] | None = None,
+    columns: Columns,
     *,
     min_triples: int = MIN_TRIPLES,
     smoothing: float = 0.5,
@@ -94,9 +89,8 @@ def topic_disparity(
     """Return the topic shares of every identity and the relative entropy of its topics to those of the rest.
 
     Args:
-        identity: (n,) the group the triple is about.
-        topic: (n,) its topic; below 0 = none, left out and counted.
-        cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
+        columns: `identity`, the group the triple is about; `topic`, below 0 = none, left out and counted; `cluster`,
+            where there is any, what depends on each other, such as the run of a crawl.
         min_triples: No share and no entropy of an identity with fewer triples.
         smoothing: Added to every count, so that a topic no other identity has does not make the entropy infinite.
         draws: Bootstrap samples and permutations.
@@ -120,7 +114,7 @@ def topic_disparity(
     checks.number("topic disparity: smoothing", smoothing, 0, checks.LARGEST, ends=False)
     checks.draws("topic disparity: draws", draws)
     checks.seed("topic disparity: seed", seed)
-    frame = read_clustered({"identity": labels, "topic": wholes}, {"identity": identity, "topic": topic}, cluster)
+    frame = read_clustered(COLUMNS, columns)
     assigned = frame[frame["topic"] >= 0]
     counts = (frame["topic"] >= 0).groupby(frame["identity"]).agg(["sum", "size"])
     enough = counts.index[counts["sum"] >= max(1, min_triples)].tolist() if (counts["sum"] > 0).sum() > 1 else []
@@ -132,7 +126,7 @@ def topic_disparity(
         note = "" if name in measured else why or "no triples to compare with"
         numbers = {"n": n, "n_without_topic": rows - n, "shares": shares, "relative_entropy": entropy, "note": note}
         identities[name] = numbers
-    unit = "clusters" if cluster is not None else "single triples, taken for independent"
+    unit = "clusters" if columns.get("cluster") is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
     topics = sorted(assigned["topic"].unique().tolist())
     return {"identities": identities, "n_rows": len(frame), "topics": topics, "method": method}
@@ -153,15 +147,14 @@ def _measured(
     rows = {name: list(identities).index(name) for name in names}
     entropies = {name: _corrected(float(value[i]), drawn[:, i], null[:, i]) for name, i in rows.items()}
     answers = {}
-    for (name, i), tested in zip(rows.items(), adjusted(entropies).values()):
+    for (name, i), p_adjusted in zip(rows.items(), holm(entropies).values()):
         own = {
             str(where): {"value": float(share)} | dict(zip(("low", "high"), interval(shares[:, i, number])))
             for number, (where, share) in enumerate(zip(topics, counts[i] / counts[i].sum()))
         }
-        entropy: Numbers = {"value": float(value[i]), "corrected": tested.estimate.value}
-        entropy |= tested.estimate.columns("low", "high")
-        entropy |= {"expected": _mean(null[:, i]), "p": tested.estimate.p, "p_adjusted": tested.p_adjusted}
-        answers[name] = own, entropy
+        found = entropies[name]
+        entropy: Numbers = {"value": float(value[i]), "corrected": found.value} | found.columns("low", "high")
+        answers[name] = own, entropy | {"expected": _mean(null[:, i]), "p": found.p, "p_adjusted": p_adjusted}
     return answers
 
 

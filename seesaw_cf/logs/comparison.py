@@ -25,8 +25,8 @@ from seesaw_cf.logs.pairing import SIDES, PairedItems, check_fields, pair_logs, 
 from seesaw_cf.report import figures
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Part, Screen, render_page
-from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.plain import json_text
+from seesaw_cf.stats.simple import mcnemar
 
 Place = str | Path
 ABOUT: Mapping[str, str] = {

@@ -21,20 +21,11 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.logs import LOGLIK, MARGIN, CompareSettings
 from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes, left_out
 from seesaw_cf.report.frame import COLUMNS, Row, row
-from seesaw_cf.stats import (
-    adjust,
-    agreeing,
-    equivalence_p,
-    mcnemar,
-    minimum_detectable_effect,
-    paired_change,
-    verdict,
-)
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.stats.multiple import ClusterFlips
-from seesaw_cf.stats.simple import BOUNDS
-from seesaw_cf.stats.verdicts import AFFECTED
+from seesaw_cf.stats.multiple import ClusterFlips, adjust
+from seesaw_cf.stats.simple import BOUNDS, agreeing, mcnemar, paired_change
+from seesaw_cf.stats.verdicts import AFFECTED, equivalence_p, minimum_detectable_effect, verdict
 
 FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
 """Families of tests: the first metric of every task; its margin and log-likelihood; every group beside the others."""

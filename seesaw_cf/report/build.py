@@ -23,10 +23,9 @@ from seesaw_cf.effects.means import CHANGES, clusters_of, group_means
 from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
 from seesaw_cf.report.pairs import RunResult, mean_estimate
 from seesaw_cf.run.store import ASKED_ONLY
-from seesaw_cf.stats import case_weights, clustered_mean, clustered_share, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters, outer_limits
-from seesaw_cf.stats.simple import above, tolerance
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, case_weights, clustered_mean, half_clusters, outer_limits
+from seesaw_cf.stats.simple import above, clustered_share, mcnemar, paired_change, proportion, tolerance
 from seesaw_cf.stats.verdicts import REACH
 
 HOLDERS = ("target_true", "target_new")
@@ -224,17 +223,15 @@ def _mean_rows(
     what: str, rows: pd.DataFrame, holds: str, run: RunResult, settings: AuditSettings, names: Row
 ) -> Iterator[Row]:
     """Yield means of everybody and of groups: of a change on every scale, with what there was before and after."""
-    for found in group_means(rows, holds=holds, clusters=clusters_of(run.protocol)):
-        keys = {name: getattr(found, name) for name in ("editor", "relation", "axis", "group")} | names
-        decides = "log-odds" if found.states["likelier_before"] < REACH * settings.margin else "probability"
+    found = group_means(rows, holds=holds, clusters=clusters_of(run.protocol))
+    for keys, changes, half, states, n_edits in found:
+        decides = "log-odds" if states["likelier_before"] < REACH * settings.margin else "probability"
         for state in ("before", "after") if what == "change" else ():
-            mean = Estimate(found.states[state], n=found.changes["probability"].n)
-            yield row(state, "other_people", mean, scale="probability", **keys)
+            mean = Estimate(states[state], n=changes["probability"].n)
+            yield row(state, "other_people", mean, scale="probability", **keys | names)
         for scale in list(CHANGES)[: 3 if what == "change" else 2]:
-            estimate = found.changes[scale]
-            own = {"scale": scale, "decides": scale == decides, "half_edits": found.half[scale]}
-            own |= {"reach": _reach(estimate), "n_edits": found.n_edits}
-            yield row(what, "other_people", estimate, **own, **keys)
+            own = {"scale": scale, "decides": scale == decides, "half_edits": half[scale], "n_edits": n_edits}
+            yield row(what, "other_people", changes[scale], reach=_reach(changes[scale]), **own, **keys | names)
 
 
 def _reach(found: Estimate) -> float:

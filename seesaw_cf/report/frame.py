@@ -27,8 +27,8 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings, independent_tests
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.stats import adjust, verdict
-from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.stats.multiple import adjust
+from seesaw_cf.stats.verdicts import VERDICTS, verdict
 
 Row = dict[str, Any]
 _NAN = float("nan")

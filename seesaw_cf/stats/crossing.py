@@ -42,21 +42,9 @@ class _Dimension:
     balanced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSums:
-    """The parts of a mean, or of a difference of two, by cluster.
-
-    Attributes:
-        sums: (2, clusters) weighted sums of the values in either part; of a mean the second is 0.
-        shares: (2, clusters) sums of the weights.
-        scale: (clusters,) correction of each squared cluster sum.
-        df: Degrees of freedom.
-    """
-
-    sums: Floats
-    shares: Floats
-    scale: Floats
-    df: float
+ClusterSums = tuple[Floats, Floats, Floats, float]
+"""The parts of a mean, or of a difference of two, by cluster: (2, clusters) weighted sums of the values in either part
+(of a mean the second is 0), and sums of the weights; (clusters,) correction of each squared sum; degrees of freedom."""
 
 
 class Crossing:
@@ -153,7 +141,7 @@ class Crossing:
         first, y = self._dimensions[0], values[self.used]
         sums = [np.bincount(first.code, part * y, first.scale.size) for part in self._parts]
         none = [np.zeros(first.scale.size)] * (2 - len(sums))
-        return ClusterSums(np.array(sums + none), np.array(first.shares + none), first.scale, first.df)
+        return np.array(sums + none), np.array(first.shares + none), first.scale, first.df
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
         """Return (columns, clusters) weighted sums of every cluster, without what they add to the estimate."""
@@ -172,10 +160,9 @@ class Crossing:
         counts = np.bincount(self._within).astype(np.float64)
         means = by_cluster(self._within, y) / counts
         scale = np.sqrt(counts / np.maximum(counts - 1, 1))[self._within]
-        centred = np.empty_like(y)  # column by column, for want of memory
-        for column, mean, out in zip(y, means, centred, strict=True):
-            np.subtract(column, mean[self._within], out=out)
-            out *= scale
+        centred = means[:, self._within]  # no second copy, for want of memory
+        np.subtract(y, centred, out=centred)
+        centred *= scale
         return centred
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.clustered import clustered_mean
 from seesaw_cf.stats.crossing import ClusterSums, Codes, Crossing
@@ -37,45 +37,17 @@ def adjust(p_values: ArrayLike) -> Floats:
     Source: Holm (1979).
     """
     p = np.asarray(p_values, dtype=np.float64)
-    tested = ~np.isnan(p)
-    if ((p[tested] < 0) | (p[tested] > 1)).any():
+    if ((p < 0) | (p > 1)).any():
         raise RecordError(f"p-values: range {np.nanmin(p):g}..{np.nanmax(p):g}, expected 0..1.")
     out = np.full(p.shape, np.nan)
-    if not tested.any():
-        return out
-    order = np.argsort(p[tested], kind="stable")
-    stepped = p[tested][order] * np.arange(order.size, 0, -1)
-    adjusted = np.empty(order.size)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(stepped))
-    out[tested] = adjusted
+    order = np.argsort(p, kind="stable")[: np.count_nonzero(~np.isnan(p))]  # NaN is sorted last
+    out[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(order.size, 0, -1)))
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class Adjusted:
-    """An estimate of a family of tests.
-
-    Attributes:
-        estimate: With its own p.
-        p_adjusted: p after Holm's correction over the family; NaN when not tested.
-    """
-
-    estimate: Estimate
-    p_adjusted: float
-
-    def row(self) -> JsonObject:
-        """Return the columns of a table row."""
-        return self.columns("value", "low", "high", "p", "n", "note")
-
-    def columns(self, *names: str) -> JsonObject:
-        """Return some fields of the estimate by name, and `p_adjusted`."""
-        return self.estimate.columns(*names) | {"p_adjusted": self.p_adjusted}
-
-
-def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
-    """Return every estimate of one family with its p after Holm's correction."""
-    values = adjust([estimate.p for estimate in family.values()])
-    return {name: Adjusted(estimate, float(p)) for (name, estimate), p in zip(family.items(), values)}
+def holm(family: Mapping[str, Estimate]) -> dict[str, float]:
+    """Return the p of every estimate of one family after Holm's correction."""
+    return dict(zip(family, adjust([estimate.p for estimate in family.values()]).tolist()))
 
 
 def adjust_families(table: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
@@ -85,21 +57,12 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
         table: Has a column `p`.
         family: The columns that name a family, such as ["editor", "axis"]; [] = the whole table is one family.
             Declare it before looking at the results.
-
-    Raises:
-        RecordError: A column is missing.
     """
-    if missing := [name for name in ("p", *family) if name not in table]:
-        raise RecordError(f"adjust: columns {missing} are missing; the table has {list(table)}.")
-    out = table.copy()
     parts = [table[name].astype(str) for name in family] or [pd.Series("all", table.index)]
     names = pd.Series(["/".join(row) for row in zip(*parts)], table.index)
-    out["family"] = names
-    out["family_size"] = table["p"].notna().groupby(names).transform("sum")
-    out["p_adjusted"] = np.nan
-    for rows in names.groupby(names).groups.values():
-        out.loc[rows, "p_adjusted"] = adjust(table.loc[rows, "p"].to_numpy())
-    return out
+    by_family = table["p"].groupby(names)
+    adjusted = by_family.transform(lambda p: adjust(p.to_numpy()))
+    return table.assign(family=names, family_size=by_family.transform("count"), p_adjusted=adjusted)
 
 
 _TIE = 1 + 1e-6  # a permutation that repeats the labels as they are gives the same p but for its last digits
@@ -160,18 +123,17 @@ class ClusterFlips:
 
     Attributes:
         n_clusters: Of all tests together.
-        estimates: One per test, with the interval and p of `clustered_mean`.
-        tests: Of each its clusters and their sums; None where it cannot be flipped.
+        tests: The estimate of each, with the interval and p of `clustered_mean`; its clusters and their sums, None
+            where it cannot be flipped.
     """
 
     n_clusters: int
-    estimates: list[Estimate] = field(default_factory=list)
-    tests: list[tuple[Codes, ClusterSums] | None] = field(default_factory=list)
+    tests: list[tuple[Estimate, tuple[Codes, ClusterSums] | None]] = field(default_factory=list)
 
     def add(
         self, values: Floats, parts: list[Floats], clusters: Mapping[str, Codes], centre: Floats | float = 0.0
-    ) -> Estimate:
-        """Add a test that a mean is 0, or that two are equal, and return its estimate.
+    ) -> None:
+        """Add a test that a mean is 0, or that two are equal.
 
         Args:
             values: (n,) differences, after minus before.
@@ -182,21 +144,17 @@ class ClusterFlips:
 
         Source: Cameron, Gelbach and Miller (2008), Rademacher weights by cluster.
         """
-        estimate = clustered_mean(values, parts, clusters)
+        estimate, test = clustered_mean(values, parts, clusters), None
         # All values equal is no reason against a flip: the clusters that moved alike are what it counts.
         testable = np.isfinite(estimate.p) or (estimate.value != 0 and "no error" in estimate.note)
         if testable and len(clusters) == 1:
             crossing, code = Crossing(parts, clusters), next(iter(clusters.values()))
-            self.tests.append((np.unique(code[crossing.used]), crossing.cluster_sums(np.asarray(values - centre))))
-        else:
-            self.tests.append(None)
-        self.estimates.append(estimate)
-        return estimate
+            test = np.unique(code[crossing.used]), crossing.cluster_sums(np.asarray(values - centre))
+        self.tests.append((estimate, test))
 
     def skip(self, note: str) -> None:
         """Add a test that cannot be made, and why."""
-        self.estimates.append(Estimate(float("nan"), note=note))
-        self.tests.append(None)
+        self.tests.append((Estimate(float("nan"), note=note), None))
 
     def corrected(self, draws: int, seed: int) -> tuple[list[Estimate], Floats]:
         """Return estimates with interval and p by flips, and p corrected over all tests by step-down min-p.
@@ -207,29 +165,27 @@ class ClusterFlips:
 
         Source: Westfall and Young (1993); Phipson and Smyth (2010).
         """
-        at = [number for number, test in enumerate(self.tests) if test is not None]
-        plain = np.array([estimate.p for estimate in self.estimates], dtype=np.float64)
-        if not draws or not at:
-            return list(self.estimates), adjust(plain)
-        tests = [test for test in self.tests if test is not None]
-        observed, drawn = self.flipped_p(tests, draws, seed)
-        alone, together = permutation_p(observed, drawn), step_down(observed, drawn)
+        estimates = [estimate for estimate, _ in self.tests]
+        tests = {number: test for number, (_, test) in enumerate(self.tests) if test is not None}
+        if not draws or not tests:
+            return estimates, adjust([estimate.p for estimate in estimates])
+        observed, drawn = self.flipped_p([*tests.values()], draws, seed)
         limit = np.sort(drawn, axis=0)[max(0, int((1 - LEVEL) * (draws + 1)) - 2)]
-        estimates, corrected = list(self.estimates), np.full(len(self.estimates), np.nan)
-        corrected[at] = together
-        for number, (_, sums), p, most in zip(at, tests, alone, limit):
-            estimates[number] = _calibrated(estimates[number], float(p), float(most), sums.df)
+        corrected = np.full(len(estimates), np.nan)
+        corrected[[*tests]] = step_down(observed, drawn)
+        for (number, (_, sums)), p, most in zip(tests.items(), permutation_p(observed, drawn), limit):
+            estimates[number] = _calibrated(estimates[number], float(p), float(most), sums[-1])
         return estimates, corrected
 
     def flipped_p(self, tests: Sequence[tuple[Codes, ClusterSums]], draws: int, seed: int) -> tuple[Floats, Floats]:
         """Return p of t as observed, (tests,), and after each flip, (draws, tests)."""
         matrix = np.zeros((self.n_clusters, 4, len(tests)))
         constants = np.zeros((4, len(tests)))  # what no flip changes: sums of squares
-        for number, (names, test) in enumerate(tests):
-            net, (one, other) = test.sums[0] - test.sums[1], test.shares
-            matrix[names, :, number] = np.stack([*test.sums, test.scale * net * one, test.scale * net * other], axis=1)
-            constants[:, number] = [test.scale @ (a * a) for a in (net, one, other)] + [test.scale @ (one * other)]
-        df, generator = np.array([test.df for _, test in tests]), np.random.default_rng(seed)
+        for number, (names, (sums, shares, scale, _)) in enumerate(tests):
+            net, (one, other) = sums[0] - sums[1], shares
+            matrix[names, :, number] = np.stack([*sums, scale * net * one, scale * net * other], axis=1)
+            constants[:, number] = [scale @ (a * a) for a in (net, one, other)] + [scale @ (one * other)]
+        df, generator = np.array([sums[-1] for _, sums in tests]), np.random.default_rng(seed)
         observed = _p(np.ones((1, self.n_clusters)), matrix, constants, df)[0]
         block = max(1, _CELLS // self.n_clusters)
         drawn = [
@@ -259,9 +215,8 @@ def _p(signs: Floats, matrix: Floats, constants: Floats, df: Floats) -> Floats:
 def _calibrated(estimate: Estimate, p: float, most: float, df: float) -> Estimate:
     """Return an estimate with p by flips, and the interval that excludes 0 exactly where p is below 1 - LEVEL."""
     quantile = float(stats.t.isf(most / _TIE / 2, df)) if most > 0 else float("inf")
-    if not np.isfinite(estimate.stderr) or not np.isfinite(quantile):
-        return replace(estimate, p=p)
     half = quantile * estimate.stderr
-    return replace(
-        estimate, p=p, low=estimate.value - half, high=estimate.value + half, method="flips of clusters", skew=0.0
-    )
+    if not np.isfinite(half):
+        return replace(estimate, p=p)
+    low, high = estimate.value - half, estimate.value + half
+    return replace(estimate, p=p, low=low, high=high, method="flips of clusters", skew=0.0)

@@ -21,9 +21,9 @@ from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.effects.instruments import DEFAULT
 from seesaw_cf.effects.texts import LABELS
-from seesaw_cf.stats import clustered_mean, interval
 from seesaw_cf.stats.agreement import agreement
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.bootstrap import Floats, interval
+from seesaw_cf.stats.clustered import clustered_mean
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.claims import answered_claims, claim_questions

@@ -22,18 +22,11 @@ def estimate_groups(
 ) -> pd.DataFrame:
     """Return the fields of D's estimate, and those of the other scales under names of their own."""
     rows = []
-    for found in group_means(prompts, axes=axes, holds=holds, clusters=clusters):
-        if found.relation == ALL:
+    for names, changes, *_ in group_means(prompts, axes=axes, holds=holds, clusters=clusters):
+        if names["relation"] == ALL:
             continue
-        row: dict[str, Any] = {
-            "editor": found.editor,
-            "relation": found.relation,
-            "axis": found.axis,
-            "group": found.group,
-        }
-        row |= asdict(found.changes["probability"])
+        row: dict[str, Any] = names | asdict(changes["probability"])
         for name, scale in (("log_odds", "log-odds"), ("share", "share")):
-            own = found.changes[scale]
-            row |= {name: own.value} | own.columns(*_NUMBERS, prefix=f"{name}_")
+            row |= {name: changes[scale].value} | changes[scale].columns(*_NUMBERS, prefix=f"{name}_")
         rows.append(row)
     return pd.DataFrame(rows)

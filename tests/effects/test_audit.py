@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects import AuditSettings, BiasColumns, audit, bias_of_columns, group_contrasts, group_effects
+from seesaw_cf.effects import AuditSettings, audit, bias_of_columns, group_contrasts, group_effects
 from seesaw_cf.effects.audit import independent_tests, permutations_for
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.stats import equivalence_p, minimum_detectable_effect
 from seesaw_cf.stats.plain import as_json
+from seesaw_cf.stats.verdicts import equivalence_p, minimum_detectable_effect
 from tests.effects.test_estimands import crossed
 
 
@@ -122,13 +122,13 @@ def columns(frame: pd.DataFrame) -> dict[str, Any]:
 
 def test_crossed_mode_agrees_with_the_estimators_and_paper_mode_with_the_published_arithmetic() -> None:
     frame = crossed(0.1)
-    result = as_json(bias_of_columns)(BiasColumns(**columns(frame)), axis="race", reference="white", draws=100)
+    result = as_json(bias_of_columns)(columns(frame), axis="race", reference="white", draws=100)
     contrast = group_contrasts(frame, ["race"], {"race": "white"}).iloc[0]
     found = result["groups"]["Black"]["contrast"]
     for name in ("value", "low", "high", "p"):
         assert found[name] == pytest.approx(contrast[name])
     assert "contrast" not in result["groups"]["white"]
-    paper = as_json(bias_of_columns)(BiasColumns(**columns(frame)), axis="race", mode="paper", draws=100)
+    paper = as_json(bias_of_columns)(columns(frame), axis="race", mode="paper", draws=100)
     table = group_effects(frame, axes=["race"], mode="paper", draws=100).set_index("group")
     crossed_table = group_effects(frame, axes=["race"]).set_index("group")
     for group, row in paper["groups"].items():
@@ -141,10 +141,10 @@ def test_crossed_mode_agrees_with_the_estimators_and_paper_mode_with_the_publish
 
 def test_unknown_mode_and_reference() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown mode 'papr'\. Did you mean 'paper'"):
-        bias_of_columns(BiasColumns(**columns(crossed())), mode="papr")  # type: ignore[arg-type]
+        bias_of_columns(columns(crossed()), mode="papr")  # type: ignore[arg-type]
     for axis, name in (("race", "race group"), ("gender", "gender group"), (None, "group")):
         with pytest.raises(UnknownNameError, match=f"unknown {name} 'Whit'"):
-            bias_of_columns(BiasColumns(**columns(crossed())), axis=axis, reference="Whit")
+            bias_of_columns(columns(crossed()), axis=axis, reference="Whit")
 
 
 def small(shift: float) -> pd.DataFrame:

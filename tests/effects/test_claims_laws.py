@@ -6,15 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.leme_auto import PassageColumns, correlations, leme_auto, text_measures
+from seesaw_cf.effects.leme_auto import correlations, leme_auto, text_measures
 from seesaw_cf.effects.ratings import survey_of_columns
 from seesaw_cf.effects.tables import Id, floats, ids, labels, optional_labels, read_columns, text_lists, wholes
 from seesaw_cf.effects.texts import LABELS, leme_annotation, sentences
-from seesaw_cf.errors import RecordError
+from seesaw_cf.errors import RecordError, UnknownNameError
 
 few = settings(derandomize=True, deadline=None, max_examples=10)
 CLAIMS = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(LABELS)), min_size=1, max_size=20)
@@ -24,7 +25,8 @@ Claims = Sequence[tuple[Id, str | None]]
 def annotated(rows: Claims, reference: Sequence[str | None] | None = None, draws: int = 20) -> Any:
     case, label = (list(column) for column in zip(*rows, strict=True))
     one = ["x"] * len(rows)
-    return leme_annotation(case, one, one, ["new_fact"] * len(rows), label, reference=reference, draws=draws)
+    columns = {"case_id": case, "group": one, "passage": one, "claim_kind": ["new_fact"] * len(rows), "label": label}
+    return leme_annotation(columns | {"reference": reference}, draws=draws)
 
 
 def cell_of(rows: Claims) -> Any:
@@ -124,10 +126,11 @@ def test_sentences_end_before_a_capital_a_digit_or_a_line(text: str, parts: list
     assert sentences(text) == parts
 
 
-PASSAGES = PassageColumns(
-    subject=["Ann"], related=["Bob"], subject_passage=["Ann sings. Ann lives in Rome."], related_passage=["Bob sings"],
-    new_fact=["Ann lives in Oslo"], subject_facts=[["Ann sings", "Ann paints"]], related_facts=[[]],
-)  # fmt: skip
+PASSAGES = pd.DataFrame(
+    {"case_id": [1], "subject": ["Ann"], "related": ["Bob"], "subject_passage": ["Ann sings. Ann lives in Rome."]}
+    | {"related_passage": ["Bob sings"], "new_fact": ["Ann lives in Oslo"]}
+    | {"subject_facts": [["Ann sings", "Ann paints"]], "related_facts": [[]]}
+)
 
 
 @pytest.mark.slow
@@ -153,7 +156,7 @@ def test_entropy_of_both_passages_together() -> None:
     """Ten words and marks, all pairs and triples different: 2/3 log2 9 + 4/3 log2 8."""
     pytest.importorskip("rouge_score", reason="rouge_score is not installed")
     pytest.importorskip("sklearn", reason="sklearn is not installed")
-    found: Any = leme_auto([1], PASSAGES, draws=0)
+    found: Any = leme_auto(PASSAGES, draws=0)
     # ann sings . ann lives in rome . bob sings
     assert found["values"]["ngram_entropy"] == pytest.approx([2 / 3 * math.log2(9) + 4 / 3 * math.log2(8)])
     assert found["means"]["ngram_entropy"]["value"] == found["values"]["ngram_entropy"][0]
@@ -183,7 +186,8 @@ def test_rank_correlation_knows_only_the_order(rows: list[tuple[int, int]]) -> N
 
 def survey(rows: Sequence[tuple[int, str, float | None]], reference: str | None = None) -> Any:
     case, method, rating = (list(column) for column in zip(*rows, strict=True))
-    return survey_of_columns(case, method, ["fluency"] * len(rows), rating, reference)
+    columns = {"case_id": case, "method": method, "item": ["fluency"] * len(rows), "rating": rating}
+    return survey_of_columns(columns, reference=reference)
 
 
 RATED = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=14)
@@ -256,4 +260,8 @@ def test_columns_are_read_as_they_are_declared() -> None:
     assert frame["label"].tolist() == [None, "y"]
     assert frame["texts"].tolist() == [(), ("z",)]
     with pytest.raises(RecordError, match=r"columns have unequal lengths \{'id': 1, 'n': 2\}"):
-        read_columns(kinds, {"id": [1], "n": [1, 2]})
+        read_columns({"id": ids, "n": wholes}, {"id": [1], "n": [1, 2]})
+    with pytest.raises(RecordError, match=r"columns \['n'\] are missing"):
+        read_columns({"id": ids, "n": wholes}, {"id": [1]})
+    with pytest.raises(UnknownNameError, match="unknown column 'i'"):
+        read_columns({"id": ids}, {"i": [1]})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.answers import answers, gold_odds, gold_rank, knowledge, mark
-from seesaw_cf.stats import clustered_mean
+from seesaw_cf.stats.clustered import clustered_mean
 from tests.effects.group_rows import estimate_groups
 from tests.effects.rows import four, table
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -15,9 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.effects import (
-    AccuracyColumns,
-    BiasColumns,
-    SuccessColumns,
     accuracy_of_columns,
     bias_of_columns,
     edit_success,
@@ -28,10 +24,10 @@ from seesaw_cf.effects import (
 )
 from seesaw_cf.effects.answers import gold_rank
 from seesaw_cf.effects.means import UNKNOWN, members
-from seesaw_cf.effects.prompts import ScoreForm, add_differences, difference
+from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, difference
 from seesaw_cf.effects.success import harmonic_mean
-from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import as_json
+from seesaw_cf.stats.simple import proportion
 from seesaw_cf.types import Estimate
 from tests.effects.group_rows import estimate_groups
 
@@ -196,7 +192,13 @@ def accuracy(answers: Sequence[tuple[bool, bool]]) -> Any:
     n = len(answers)
     pre, post = ([[-1.0, -2.0] if right else [-2.0, -1.0] for right in side] for side in zip(*answers))
     names, gold = [["a", "b"]] * n, [["a"]] * n
-    rows = AccuracyColumns([*range(n)], ["P27"] * n, ["P21"] * n, ["x"] * n, names, gold, pre, post)
+    rows: dict[str, Any] = {
+        "case_id": [*range(n)],
+        "edit_relation": ["P27"] * n,
+        "effect_relation": ["P21"] * n,
+        "prompt": ["x"] * n,
+    }
+    rows |= {"candidates": names, "gold": gold, "pre": pre, "post": post}
     return as_json(accuracy_of_columns)(rows)["pairs"]["P27/P21"]
 
 
@@ -227,22 +229,20 @@ def test_success_is_recounted_by_a_loop(rows: list[tuple[int, float, float]]) ->
     case, new, true = zip(*rows)
     sides = {"pre_new": none, "pre_true": none, "post_new": new, "post_true": true}
     others = {"tokens_right": none, "tokens_kept": none, "n_tokens": none, "generated": none}
-    columns = SuccessColumns(case_id=case, test=["rewrite"] * len(rows), **sides, **others)
+    columns = {"case_id": case, "test": ["rewrite"] * len(rows)} | sides | others
     found = as_json(edit_success)(columns, nats=0.0)["counterfact"]["ES"]
     shares = [[n > t for c, n, t in rows if c == one] for one in sorted(set(case))]
     assert found["value"] == pytest.approx(float(np.mean([np.mean(own) for own in shares])))
     assert (found["n_prompts"], found["n_cases"]) == (len(rows), len(shares))
-    worse = as_json(edit_success)(replace(columns, post_true=[0.0] * len(rows)), nats=0.0)["counterfact"]["ES"]
+    worse = as_json(edit_success)(columns | {"post_true": [0.0] * len(rows)}, nats=0.0)["counterfact"]["ES"]
     assert worse["value"] == 0
 
 
 @few
 @given(tables())
 def test_columns_and_table_say_the_same(rows: pd.DataFrame) -> None:
-    values = [rows[name].where(rows["status"] == "ok").tolist() for name in
-              ("pre_new", "pre_true", "post_new", "post_true")]  # fmt: skip
-    prompt = rows["prompt_id"].astype(str).tolist()
-    columns = BiasColumns(rows["case_id"].tolist(), prompt, rows["person"].tolist(), rows["race"].tolist(), *values)
+    columns = rows[["case_id", *SIDES]].where(rows["status"] == "ok").assign(case_id=rows["case_id"])
+    columns = columns.assign(prompt=rows["prompt_id"].astype(str), subject=rows["person"], groups=rows["race"])
     found, table = as_json(bias_of_columns)(columns), by_group(group_effects(rows, axes=["race"]))
     for group, row in found["groups"].items():
         for name in ("D", "low", "high", "p", "pooled_D", "n_prompts", "n_unscored"):

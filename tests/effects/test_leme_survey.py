@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seesaw_cf.effects.ratings import survey_of_columns
@@ -17,8 +18,8 @@ Row = tuple[int, str, str, float | None]
 
 
 def survey(rows: list[Row], reference: str | None = None) -> dict[str, Any]:
-    case, method, item, rating = (list(column) for column in zip(*rows, strict=True))
-    found: dict[str, Any] = as_json(survey_of_columns)(case, method, item, rating, reference)["methods"]
+    columns = pd.DataFrame(rows, columns=["case_id", "method", "item", "rating"])
+    found: dict[str, Any] = as_json(survey_of_columns)(columns, reference=reference)["methods"]
     return found
 
 

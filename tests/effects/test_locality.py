@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.answers import LEAST_LOCAL, locality
-from seesaw_cf.stats import proportion
+from seesaw_cf.stats.simple import proportion
 from tests.effects.rows import four, table
 
 Edit = list[tuple[bool, bool]]

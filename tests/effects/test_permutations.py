@@ -13,9 +13,8 @@ from benchmarks.report_level import reports, sparse
 from seesaw_cf.effects import AuditSettings, audit, toward_truth
 from seesaw_cf.effects.audit import decide
 from seesaw_cf.effects.permutations import LabelledContrasts, label_orders
-from seesaw_cf.stats import adjust, equivalence_p
-from seesaw_cf.stats.multiple import step_down
-from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.stats.multiple import adjust, step_down
+from seesaw_cf.stats.verdicts import VERDICTS, equivalence_p
 
 FLOORS: dict[str, Any] = {"noise_floor": 0.0, "noise_floor_log_odds": 0.0}
 

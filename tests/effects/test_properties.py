@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns, cross_property
+from seesaw_cf.effects import accuracy_of_columns, cross_property
 from seesaw_cf.effects.accuracy import paired_shares
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
@@ -97,10 +97,7 @@ def test_published_rule_leaves_out_unanswerable_cases() -> None:
     assert cross_property(scores).iloc[0][["n", "n_no_gold"]].tolist() == [1, 1]
     given = {name: value * 2 for name, value in columns().items()}
     given |= {"case_id": [1, 2], "gold": [["male"], ["neither"]]}
-    exact, paper = (
-        as_json(accuracy_of_columns)(AccuracyColumns(**given), mode=mode)["pairs"]["P27/P21"]
-        for mode in ("exact", "paper")
-    )
+    exact, paper = (as_json(accuracy_of_columns)(given, mode=mode)["pairs"]["P27/P21"] for mode in ("exact", "paper"))
     assert (exact["n"], exact["n_no_candidate"], exact["pre"]) == (2, 1, 0.5)
     assert (paper["n"], paper["n_no_candidate"], paper["pre"]) == (1, 1, 1.0)
 
@@ -131,7 +128,7 @@ def columns(**changes: Any) -> dict[str, Any]:
 )
 def test_bad_columns_are_refused_with_a_reason(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        accuracy_of_columns(AccuracyColumns(**columns(**changes)))
+        accuracy_of_columns(columns(**changes))
 
 
 def test_bad_tables_and_modes() -> None:
@@ -155,7 +152,7 @@ def test_score_table_and_columns_agree() -> None:
         for name, value in one.items():
             given[name] += value
     from_table = cross_property(table(rows)).iloc[0]
-    from_columns = as_json(accuracy_of_columns)(AccuracyColumns(**given))["pairs"]["P27/P21"]
+    from_columns = as_json(accuracy_of_columns)(given)["pairs"]["P27/P21"]
     for name in ("pre", "post", "change", "low", "high", "p", "n"):
         assert from_table[name] == pytest.approx(from_columns[name])
 
@@ -163,9 +160,9 @@ def test_score_table_and_columns_agree() -> None:
 def test_ranks_by_hand() -> None:
     names = ["a", "b", "c"]
     rows = columns(candidates=[names], gold=[["c"]], pre=[[-1.0, -2.0, -3.0]], post=[[-3.0, -2.0, -1.0]])
-    pair = as_json(accuracy_of_columns)(AccuracyColumns(**rows))["pairs"]["P27/P21"]
+    pair = as_json(accuracy_of_columns)(rows)["pairs"]["P27/P21"]
     assert (pair["pre_mrr"], pair["post_mrr"], pair["pre_top5"]) == (pytest.approx(1 / 3), 1, 1)
-    unreachable = as_json(accuracy_of_columns)(AccuracyColumns(**columns(gold=[["neither"]])))["pairs"]["P27/P21"]
+    unreachable = as_json(accuracy_of_columns)(columns(gold=[["neither"]]))["pairs"]["P27/P21"]
     assert (unreachable["pre_mrr"], unreachable["pre_top5"]) == (0, 0)
 
 
@@ -173,13 +170,13 @@ def test_normalised_and_pmi_stand_beside_raw() -> None:
     # raw: -3 < -2.5; per token: -1 > -2.5; over the prior: -3 + 9 > -2.5 + 1
     rows = columns(pre=[[-3.0, -2.5]], post=[[-3.0, -2.5]])
     prior = [[-9.0, -1.0]]
-    result = as_json(accuracy_of_columns)(AccuracyColumns(**rows, n_tokens=[[3, 1]], pre_prior=prior, post_prior=prior))
+    result = as_json(accuracy_of_columns)(rows | {"n_tokens": [[3, 1]], "pre_prior": prior, "post_prior": prior})
     pair = result["pairs"]["P27/P21"]
     assert (pair["pre"], pair["normalised"]["pre"], pair["pmi"]["pre"]) == (0, 1, 1)
     with pytest.raises(RecordError, match="pmi needs pre_prior and post_prior"):
-        accuracy_of_columns(AccuracyColumns(**rows, pre_prior=prior))
+        accuracy_of_columns(rows | {"pre_prior": prior})
     with pytest.raises(RecordError, match=r"columns have unequal lengths \{'case 1, pre': 2, 'adjustment': 1\}"):
-        accuracy_of_columns(AccuracyColumns(**rows, n_tokens=[[3]]))
+        accuracy_of_columns(rows | {"n_tokens": [[3]]})
 
 
 @pytest.mark.parametrize(("after", "p"), [(0.0, 0.03125), (1.0, 1.0)])
@@ -193,8 +190,8 @@ def test_answers_that_all_change_alike_are_tested_once_for_each_person(after: fl
 
 def test_chance_counts_every_right_answer_and_the_fifth_is_among_five() -> None:
     names, scores = list("abcdef"), [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]
-    columns = AccuracyColumns([1], ["P19"], ["P101"], ["x is"], [names], [["e", "f"]], [scores], [scores])
-    row = as_json(accuracy_of_columns)(columns)["pairs"]["P19/P101"]
+    given = columns(candidates=[names], gold=[["e", "f"]], pre=[scores], post=[scores])
+    row = as_json(accuracy_of_columns)(given)["pairs"]["P27/P21"]
     assert (row["chance"], row["pre_top5"], row["pre_mrr"]) == pytest.approx((2 / 6, 1, 1 / 5))
 
 

@@ -23,12 +23,12 @@ SCORED = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 32).map(lambd
 
 def regard(rows: Sequence[tuple[str, str | None]], draws: int = 30) -> dict[str, Any]:
     names, found = zip(*rows, strict=True)
-    return dict(overall_regard(names, found, draws=draws)["identities"])
+    return dict(overall_regard({"identity": names, "regard": found}, draws=draws)["identities"])
 
 
 def attack(rows: Sequence[tuple[str, float]], draws: int = 30) -> dict[str, Any]:
     names, found = zip(*rows, strict=True)
-    return dict(attack_summary(names, found, draws=draws)["identities"])
+    return dict(attack_summary({"identity": names, "attack": found}, draws=draws)["identities"])
 
 
 def mean(row: Mapping[str, Any]) -> Estimate:
@@ -107,9 +107,9 @@ def test_statements_without_a_score_are_counted_and_change_nothing(
 @given(LABELLED)
 def test_copies_inside_a_cluster_are_no_evidence(rows: list[tuple[str, str | None]]) -> None:
     names, labels = (list(column) for column in zip(*rows, strict=True))
-    runs = [number % 4 for number in range(len(rows))]
-    once = overall_regard(names, labels, runs, draws=30)["identities"]
-    often = overall_regard(names * 3, labels * 3, runs * 3, draws=30)["identities"]
+    columns = {"identity": names, "regard": labels, "cluster": [number % 4 for number in range(len(rows))]}
+    once = overall_regard(columns, draws=30)["identities"]
+    often = overall_regard({name: own * 3 for name, own in columns.items()}, draws=30)["identities"]
     for name, one in once.items():
         assert close(mean(often[name]), mean(one), ("value", "low", "high", "stderr"))
         assert close(contrast_of(often[name]["contrast"]), contrast_of(one["contrast"]), ("value", "low", "high", "p"))
@@ -166,11 +166,12 @@ def test_quantiles_of_the_complement_are_the_complements(rows: list[tuple[str, f
 
 
 def test_prefix_effect_by_hand() -> None:
-    kind = ["r"] * 5 + ["g"] * 2
-    identity = ["A", "B", "A", "B", "A", "C", "C"]
-    found = prefix_effect(
-        kind, identity, [0.3, 0.4, 0.1, 0.2, None, 0.5, 0.7], [True, True, False, False, True, True, True]
-    )
+    columns: dict[str, Any] = {"kind": ["r"] * 5 + ["g"] * 2, "identity": ["A", "B", "A", "B", "A", "C", "C"]}
+    columns |= {
+        "attack": [0.3, 0.4, 0.1, 0.2, None, 0.5, 0.7],
+        "prefixed": [True, True, False, False, True, True, True],
+    }
+    found = prefix_effect(columns)
     row = found["r"]
     assert (row["mean_with"], row["mean_without"]) == pytest.approx((0.35, 0.15))
     assert (row["n_with"], row["n_without"], row["n_unscored"]) == (2, 2, 1)
@@ -186,9 +187,9 @@ def test_prefix_effect_by_hand() -> None:
 
 def test_prefixes_swapped_turn_the_difference_around() -> None:
     scores = [((7 * n) % 24) / 24 for n in range(24)]
-    kind, identity, prefixed = ["r"] * 24, [f"p{n % 8}" for n in range(24)], [n % 3 == 0 for n in range(24)]
-    one = prefix_effect(kind, identity, scores, prefixed)["r"]
-    other = prefix_effect(kind, identity, scores, [not p for p in prefixed])["r"]
+    columns = {"kind": ["r"] * 24, "identity": [f"p{n % 8}" for n in range(24)], "attack": scores}
+    one = prefix_effect(columns | {"prefixed": [n % 3 == 0 for n in range(24)]})["r"]
+    other = prefix_effect(columns | {"prefixed": [n % 3 > 0 for n in range(24)]})["r"]
     forth, back = (contrast_of({**row, "value": row["difference"]}) for row in (one, other))
     assert close(back, turned(forth), ("value", "low", "high", "p"))
     assert other["p_rank"] == pytest.approx(one["p_rank"])
@@ -196,21 +197,21 @@ def test_prefixes_swapped_turn_the_difference_around() -> None:
 
 
 def test_scorer_bias_by_hand_and_turned() -> None:
-    identity, content = ["A"] * 6 + ["B"] * 6, [*range(6)] * 2
-    change = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.0, 0.1, -0.1, 0.0, 0.1, -0.1]
-    found = scorer_bias(identity, content, change)
-    a, b = found["A"], found["B"]
-    assert (a.estimate.value, b.estimate.value) == pytest.approx((0.2, 0.0))
+    change = np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.0, 0.1, -0.1, 0.0, 0.1, -0.1])
+    columns = {"identity": ["A"] * 6 + ["B"] * 6, "content": [*range(6)] * 2}
+    found = scorer_bias(columns | {"change": change})
+    (a, p_a), (b, p_b) = found["A"], found["B"]
+    assert (a.value, b.value) == pytest.approx((0.2, 0.0))
     # each sentence once: the error is s / sqrt(6), s of .1 .2 .3 .1 .2 .3 = sqrt(.04 / 5)
-    assert a.estimate.stderr == pytest.approx(math.sqrt(0.04 / 5 / 6))
-    assert b.estimate.p == b.p_adjusted == pytest.approx(1.0)
-    assert a.p_adjusted == pytest.approx(2 * a.estimate.p)
-    other = scorer_bias(identity, content, [-each for each in change])["A"].estimate
-    assert close(other, turned(a.estimate), ("value", "low", "high", "p"))
+    assert a.stderr == pytest.approx(math.sqrt(0.04 / 5 / 6))
+    assert b.p == p_b == pytest.approx(1.0)
+    assert p_a == pytest.approx(2 * a.p)
+    other, _ = scorer_bias(columns | {"change": -change})["A"]
+    assert close(other, turned(a), ("value", "low", "high", "p"))
 
 
 def test_columns_of_another_kind_are_named() -> None:
     with pytest.raises(RecordError, match="lengths"):
-        prefix_effect(["r"], ["A"], [0.1, 0.2], [True])
+        prefix_effect({"kind": ["r"], "identity": ["A"], "attack": [0.1, 0.2], "prefixed": [True]})
     with pytest.raises(RecordError, match=r"cluster\[1\] is None, expected a whole number"):
-        overall_regard(["A", "B"], ["positive", "other"], np.array([1, None], dtype=object))  # type: ignore[arg-type]
+        overall_regard({"identity": ["A", "B"], "regard": ["positive", "other"], "cluster": [1, None]})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf.base.tables import LATER
-from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
+from seesaw_cf.effects.success import edit_success, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json, plain
 from seesaw_cf.types import Phase
@@ -49,7 +49,7 @@ def worked() -> dict[str, Any]:
 
 
 def test_counterfact_score_by_hand() -> None:
-    result = as_json(edit_success)(SuccessColumns(**worked()))
+    result = as_json(edit_success)(worked())
     # ES: 1 and 0 (a tie fails) -> .5; PS: mean(.5, 1) = .75; NS: mean(.5, 1) = .75
     assert [value(result, "counterfact", n) for n in ("ES", "PS", "NS")] == pytest.approx([0.5, 0.75, 0.75])
     assert value(result, "counterfact", "S") == pytest.approx(3 / (1 / 0.5 + 2 / 0.75))
@@ -66,8 +66,8 @@ def test_counterfact_score_by_hand() -> None:
 
 def test_unknown_test_and_empty_rows() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown test 'rephrase'\. Did you mean"):
-        as_json(edit_success)(SuccessColumns(**columns([{"test": "rephrase"}])))
-    assert as_json(edit_success)(SuccessColumns(**columns([{}])))["n_empty"] == 1
+        as_json(edit_success)(columns([{"test": "rephrase"}]))
+    assert as_json(edit_success)(columns([{}]))["n_empty"] == 1
 
 
 def test_success_of_a_score_table_is_that_of_its_columns() -> None:

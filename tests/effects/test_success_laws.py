@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.success import NUMBERS, TESTS, SuccessColumns, edit_success
-from seesaw_cf.stats import proportion
+from seesaw_cf.effects.prompts import SIDES
+from seesaw_cf.effects.success import NUMBERS, TESTS, edit_success
+from seesaw_cf.stats.simple import proportion
 
 few = settings(derandomize=True, deadline=None, max_examples=8)
 
 
-def tokens(rows: Sequence[tuple[int, str, int, int, int, int]]) -> SuccessColumns:
+def tokens(rows: Sequence[tuple[int, str, int, int, int, int]]) -> dict[str, Any]:
     """(case, test, tokens right, tokens kept, tokens, generated)."""
     case, test, right, kept, n, generated = (list(column) for column in zip(*rows, strict=True))
     empty: list[float | None] = [None] * len(rows)
-    return SuccessColumns(case, test, empty, empty, empty, empty, right, kept, n, generated)
+    given = {"case_id": case, "test": test, "tokens_right": right, "tokens_kept": kept, "n_tokens": n}
+    return given | {"generated": generated} | dict.fromkeys(SIDES, empty)
 
 
 def test_every_number_of_the_token_protocols_by_hand() -> None:
@@ -59,11 +62,11 @@ ROWS = st.lists(
 Row = tuple[int, str, float, float, float, float]
 
 
-def columns(rows: Sequence[Row]) -> SuccessColumns:
+def columns(rows: Sequence[Row]) -> dict[str, Any]:
     """(case, test, pre new, pre true, post new, post true)."""
     empty: list[float | None] = [None] * len(rows)
-    case, test, pre_new, pre_true, post_new, post_true = (list(column) for column in zip(*rows, strict=True))
-    return SuccessColumns(case, test, pre_new, pre_true, post_new, post_true, empty, empty, empty, empty)
+    given = dict(zip(("case_id", "test", *SIDES), (list(column) for column in zip(*rows, strict=True))))
+    return given | dict.fromkeys(("tokens_right", "tokens_kept", "n_tokens", "generated"), empty)
 
 
 def counterfact(rows: Sequence[Row], nats: float = 0.0) -> dict[str, float]:

@@ -31,7 +31,8 @@ def test_quality_per_case_with_perplexity() -> None:
     def fair_coin(texts: object) -> list[tuple[float, int]]:
         return [(2 * math.log(0.5), 2) for _ in texts]  # type: ignore[attr-defined]
 
-    result = as_json(generation_quality)([1, 2], [["a b c d", ""], ["a a a a"]], [[], []], log_likelihood=fair_coin)
+    columns = {"case_id": [1, 2], "texts": [["a b c d", ""], ["a a a a"]], "references": [[], []]}
+    result = as_json(generation_quality)(columns, log_likelihood=fair_coin)
     assert result["perplexity"]["value"] == pytest.approx(2)
     assert result["n_empty"] == 1
     assert result["reference_score"] == {"value": None, "low": None, "high": None, "n": 0, "note": "no case"}
@@ -50,4 +51,6 @@ def test_quality_per_case_with_perplexity() -> None:
 )
 def test_log_likelihoods_that_cannot_be_are_refused(scored: list[tuple[float, int]], message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        generation_quality([1], [["a b c", "d e f"]], [[]], log_likelihood=lambda _: scored)
+        generation_quality(
+            {"case_id": [1], "texts": [["a b c", "d e f"]], "references": [[]]}, log_likelihood=lambda _: scored
+        )

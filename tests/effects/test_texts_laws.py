@@ -78,10 +78,12 @@ def test_reference_score_counts_words_in_any_order_and_number(own: list[str], ot
     assert reference_score([text], [other]) == pytest.approx([score])  # joined
 
 
+def of_cases(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    return {"case_id": list(range(len(texts))), "texts": texts, "references": [[]] * len(texts)}
+
+
 def scored(table: dict[str, tuple[float, int]], cases: Sequence[Sequence[str]]) -> float:
-    found: Any = generation_quality(
-        list(range(len(cases))), cases, [[]] * len(cases), log_likelihood=lambda own: [table[t] for t in own]
-    )
+    found: Any = generation_quality(of_cases(cases), log_likelihood=lambda own: [table[t] for t in own])
     return float(found["perplexity"]["value"])
 
 
@@ -96,8 +98,7 @@ def test_perplexity_by_hand() -> None:
 @given(st.lists(WORDS.map(" ".join), min_size=2, max_size=6))
 def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
     def values(cases: list[list[str]]) -> dict[str, float]:
-        numbers = list(range(len(cases)))
-        found = generation_quality(numbers, cases, [[]] * len(cases))
+        found: Any = generation_quality(of_cases(cases))
         return {name: one["value"] for name, one in found.items() if isinstance(one, dict)}
 
     once = values([[text] for text in texts])
@@ -108,9 +109,7 @@ def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
 
 
 def test_an_interval_needs_five_cases_and_holds_the_mean() -> None:
-    few, many = (
-        cast(Any, generation_quality)(list(range(n)), [["a b " * (i + 1)] for i in range(n)], [[]] * n) for n in (4, 9)
-    )
+    few, many = (cast(Any, generation_quality)(of_cases([["a b " * (i + 1)] for i in range(n)])) for n in (4, 9))
     assert math.isnan(few["length"]["low"])
     assert few["length"]["note"].startswith("too few ")
     length = many["length"]

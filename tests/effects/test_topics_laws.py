@@ -23,7 +23,9 @@ ROWS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 3)), min_size=3
 
 def topics(rows: Sequence[tuple[str, int]], smoothing: float = 0.5, draws: int = 20, seed: int = 0) -> dict[str, Any]:
     names, found = zip(*rows, strict=True)
-    return topic_disparity(names, found, min_triples=1, smoothing=smoothing, draws=draws, seed=seed)
+    return topic_disparity(
+        {"identity": names, "topic": found}, min_triples=1, smoothing=smoothing, draws=draws, seed=seed
+    )
 
 
 def shown(one: Mapping[str, Any]) -> tuple[dict[int, float], Any]:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from seesaw_cf.effects.instruments import ITEMS
-from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, correlations, leme_auto, rouge1, text_measures
+from seesaw_cf.effects.leme_auto import STANDS_FOR, correlations, leme_auto, rouge1, text_measures
 from seesaw_cf.effects.texts import leme_annotation
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
@@ -46,7 +47,7 @@ def test_each_measure_compares_what_the_appendix_says() -> None:
         seen.append((one, other))
         return float(len(seen))
 
-    found = text_measures(PassageColumns(**{k: v[:1] for k, v in COLUMNS.items()}), similarity=watch, prefix="m")
+    found = text_measures(pd.DataFrame(COLUMNS)[:1], similarity=watch, prefix="m")
     subject, related = COLUMNS["subject_passage"][0], COLUMNS["related_passage"][0]
     assert seen == [
         ("Ann", subject), ("Rome", related), ("Ann lives in Oslo", subject), ("Ann sings", subject),
@@ -61,7 +62,7 @@ def test_each_measure_compares_what_the_appendix_says() -> None:
 
 
 def test_empty_passages_have_no_value_and_lower_n() -> None:
-    found = as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), draws=50)
+    found = as_json(leme_auto)(COLUMNS | {"case_id": [1, 2]}, draws=50)
     assert found["values"]["rouge1_edit_subject"][1] is None
     assert found["means"]["rouge1_edit_subject"]["n"] == 1
     assert found["means"]["rouge1_edit_related"]["n"] == 2
@@ -102,13 +103,13 @@ def test_repeating_an_edits_rows_does_not_make_evidence() -> None:
 
 def test_bad_input() -> None:
     with pytest.raises(UnknownNameError, match="unknown measure 'perplexty'"):
-        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), measures={"perplexty": [1.0, 2.0]})
+        as_json(leme_auto)(COLUMNS | {"case_id": [1, 2]}, measures={"perplexty": [1.0, 2.0]})
     with pytest.raises(RecordError, match="but no measure stands for one of them"):
-        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), ratings={"beauty": [1.0, 2.0]})
+        as_json(leme_auto)(COLUMNS | {"case_id": [1, 2]}, ratings={"beauty": [1.0, 2.0]})
     with pytest.raises(RecordError, match=r"rating 99.0, item 'topicality'. Expected ratings from 1 to 7"):
-        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), ratings={"topicality": [99.0, 2.0]})
+        as_json(leme_auto)(COLUMNS | {"case_id": [1, 2]}, ratings={"topicality": [99.0, 2.0]})
     with pytest.raises(RecordError):
-        as_json(leme_auto)([1], PassageColumns(**COLUMNS))
+        as_json(leme_auto)(COLUMNS | {"case_id": [1]})
 
 
 def test_bert_score_by_hand() -> None:
@@ -123,7 +124,7 @@ def test_bert_score_by_hand() -> None:
 def test_bert_score_of_a_text_with_itself_is_one(tmp_path: Path) -> None:
     encoder = str(save_tiny_encoder(tmp_path))
     columns = COLUMNS | {"subject_passage": ["Ann lives in Oslo", ""]}
-    found = bertscore_measures(PassageColumns(**columns), encoder)
+    found = bertscore_measures(pd.DataFrame(columns), encoder)
     assert found["bertscore_edit_subject"][0] == pytest.approx(1.0)
     assert math.isnan(found["bertscore_edit_subject"][1])
     assert set(found) <= set(STANDS_FOR)
@@ -143,7 +144,7 @@ class Fixed:
 def test_nli_is_entailment_minus_contradiction() -> None:
     np.testing.assert_allclose(nli_score(np.array([[0.7, 0.2, 0.1], [0.0, 0.0, 1.0]])), [0.6, -1.0])
     annotator = Fixed()
-    found = nli_measures(PassageColumns(**COLUMNS), annotator.probabilities)
+    found = nli_measures(pd.DataFrame(COLUMNS), annotator.probabilities)
     assert found["nli_factual_subject"][0] == pytest.approx((0.6 - 0.7) / 2)
     assert math.isnan(found["nli_factual_subject"][1])
     assert math.isnan(found["nli_factual_related"][0])
@@ -174,9 +175,8 @@ def test_shares_per_claim_kind_and_agreement() -> None:
         "case_id": [1, 1, 1, 2, 2], "group": ["ft"] * 5, "passage": ["subject"] * 5,
         "claim_kind": ["ground_truth"] * 5, "label": ["contradicts", "contradicts", "supports", "supports", None],
     }  # fmt: skip
-    found = as_json(leme_annotation)(
-        **rows, reference=["contradicts", "supports", "supports", "supports", "supports"], draws=50
-    )
+    rows["reference"] = ["contradicts", "supports", "supports", "supports", "supports"]
+    found = as_json(leme_annotation)(rows, draws=50)
     share = found["shares"]["ft"]["subject"]["ground_truth"]
     assert share["contradicts"]["value"] == pytest.approx(1 / 3)  # mean of 2/3 and 0
     assert share["contradicts"]["pooled"] == 0.5
@@ -185,8 +185,8 @@ def test_shares_per_claim_kind_and_agreement() -> None:
     assert (agreement["accuracy"]["value"], agreement["constant"], agreement["n"]) == (0.75, 0.75, 4)
     # F1: supports 2*2/(3+2) = .8, contradicts 2*1/(1+2) = 2/3.
     assert agreement["macro_f1"] == {"value": pytest.approx((0.8 + 2 / 3) / 2), "low": None, "high": None}
-    assert as_json(leme_annotation)(**rows | {"label": ["", *rows["label"][1:]]})["n_missing"] == 2
+    assert as_json(leme_annotation)(rows | {"label": ["", *rows["label"][1:]]})["n_missing"] == 2
     with pytest.raises(RecordError, match=r"label 'agrees'. Expected supports, neutral, contradicts"):
-        as_json(leme_annotation)(**rows | {"label": ["agrees"] * 5})
+        as_json(leme_annotation)(rows | {"label": ["agrees"] * 5})
     with pytest.raises(RecordError, match="claim_kind"):
-        as_json(leme_annotation)(**rows | {"claim_kind": ["truth"] * 5})
+        as_json(leme_annotation)(rows | {"claim_kind": ["truth"] * 5})

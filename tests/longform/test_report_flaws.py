@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.stats import adjust
+from seesaw_cf.stats.multiple import adjust
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report.flaws import flaw_frame, reflected_rows, repeat_rows
 from seesaw_cf.texts.report.people import collect, people_frame

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.stats import proportion
-from seesaw_cf.stats.simple import case_estimate, share_estimate
+from seesaw_cf.stats.simple import case_estimate, proportion, share_estimate
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.floats(-100, 100)), min_size=1, max_size=30)
 

@@ -13,9 +13,8 @@ from scipy import stats
 
 from benchmarks import bursts
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means
-from seesaw_cf.stats.clustered import half_clusters
-from seesaw_cf.stats.crossing import _ranks
+from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means, half_clusters
+from seesaw_cf.stats.crossing import Crossing, _ranks
 
 RNG = np.random.default_rng(7)
 

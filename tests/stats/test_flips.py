@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.stats import clustered_mean
+from seesaw_cf.stats.clustered import clustered_mean
 from seesaw_cf.stats.multiple import ClusterFlips
 
 N, CLUSTERS = 24, 8
@@ -30,7 +30,7 @@ def test_the_statistic_after_a_flip_is_that_of_flipped_values(seed: int, contras
     parts, values = SIDES if contrast else MEAN, _values(seed)
     flips = ClusterFlips(CLUSTERS)
     flips.add(values, parts, {"cluster": CODE})
-    _, drawn = flips.flipped_p([test for test in flips.tests if test], 30, seed)
+    _, drawn = flips.flipped_p([test for _, test in flips.tests if test], 30, seed)
     signs = 2.0 * np.random.default_rng(seed).integers(0, 2, (30, CLUSTERS), dtype=np.int8) - 1
     for sign, p in zip(signs, drawn[:, 0]):
         estimate = clustered_mean(values * sign[CODE], parts, {"cluster": CODE})

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import (
-    adjust,
-    equivalence_p,
-    mcnemar,
-    minimum_detectable_effect,
-    proportion,
-    t_test,
-    verdict,
-)
-from seesaw_cf.stats.multiple import permutation_level, permutation_p, step_down
+from seesaw_cf.stats.multiple import adjust, permutation_level, permutation_p, step_down
+from seesaw_cf.stats.simple import mcnemar, proportion, t_test
+from seesaw_cf.stats.verdicts import equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.types import Estimate
 
 NAN = float("nan")

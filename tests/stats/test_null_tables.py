@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.effects.audit import AuditSettings, decide
-from seesaw_cf.stats import case_weights, clustered_means, verdict
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.verdicts import AFFECTED
+from seesaw_cf.stats.clustered import case_weights, clustered_means
+from seesaw_cf.stats.verdicts import AFFECTED, verdict
 from seesaw_cf.types import Estimate
 
 REPLICATES = 300

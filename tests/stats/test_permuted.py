@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.stats import case_weights, clustered_means, permuted
+from seesaw_cf.stats import permuted
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.clustered import case_weights, clustered_means
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.multiple import permutation_p, step_down
 from seesaw_cf.stats.permuted import LabelledPeople

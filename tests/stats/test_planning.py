@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seesaw_cf.stats import Crossing, case_weights
+from seesaw_cf.stats.clustered import case_weights
+from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.verdicts import Precision, contrast_precision
 
 

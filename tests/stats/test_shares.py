@@ -13,7 +13,8 @@ from scipy import stats
 
 from benchmarks.simulation import share_rows
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import agreeing, clustered_share, interval, mcnemar, paired_change, proportion, share_interval
+from seesaw_cf.stats.bootstrap import interval
+from seesaw_cf.stats.simple import agreeing, clustered_share, mcnemar, paired_change, proportion, share_interval
 
 few = settings(derandomize=True, deadline=None, max_examples=50)
 VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)

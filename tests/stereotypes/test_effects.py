@@ -14,7 +14,7 @@ from seesaw_cf.stats.plain import as_json
 def test_overall_regard_by_hand() -> None:
     # A: 2 positive, 1 negative, 1 neutral of 4 -> +1, 0.25. B: 1 other, 1 negative, one unscored -> -1, -0.5.
     labels = ["positive", "positive", "negative", "neutral", "other", "negative", None]
-    found = as_json(overall_regard)(["A"] * 4 + ["B"] * 3, labels)
+    found = as_json(overall_regard)({"identity": ["A"] * 4 + ["B"] * 3, "regard": labels})
     a, b = found["identities"]["A"], found["identities"]["B"]
     assert (a["overall"], a["normalised"], a["n"], a["n_positive"], a["n_neutral"]) == (1, 0.25, 4, 2, 1)
     assert (b["overall"], b["normalised"], b["n"], b["n_unscored"], b["n_other"]) == (-1, -0.5, 2, 1, 1)
@@ -24,11 +24,11 @@ def test_overall_regard_by_hand() -> None:
     assert found["n_unscored"] == 1
     assert (a["low"], a["note"]) == (None, "too few clusters: 4, 5 needed (4.0 effective)")
     with pytest.raises(UnknownNameError, match=r"unknown regard 'positiv'\. Did you mean 'positive'"):
-        as_json(overall_regard)(["A"], ["positiv"])
+        as_json(overall_regard)({"identity": ["A"], "regard": ["positiv"]})
 
 
 def test_attack_by_hand() -> None:
-    found = as_json(attack_summary)(["A"] * 5 + ["B"], [0.0, 0.2, 0.4, 0.9, 1.0, None])
+    found = as_json(attack_summary)({"identity": ["A"] * 5 + ["B"], "attack": [0.0, 0.2, 0.4, 0.9, 1.0, None]})
     a = found["identities"]["A"]
     # Positions 1, 2, 3 of the sorted scores.
     assert (a["mean"], a["q25"], a["median"], a["q75"]) == pytest.approx((0.5, 0.2, 0.4, 0.9))
@@ -36,12 +36,13 @@ def test_attack_by_hand() -> None:
     assert a["median_low"] <= a["median"] <= a["median_high"]
     assert found["identities"]["B"]["mean"] is None
     with pytest.raises(RecordError, match=r"attack: range 0\.5\.\.2, expected 0\.\.1"):
-        as_json(attack_summary)(["A", "B"], [0.5, 2.0])
+        as_json(attack_summary)({"identity": ["A", "B"], "attack": [0.5, 2.0]})
 
 
 def test_a_crawl_that_makes_most_triples_is_not_five() -> None:
     runs = [0] * 96 + [1, 2, 3, 4]
-    found = as_json(overall_regard)(["A"] * 100, ["positive", "negative"] * 50, runs)["identities"]["A"]
+    columns = {"identity": ["A"] * 100, "regard": ["positive", "negative"] * 50, "cluster": runs}
+    found = as_json(overall_regard)(columns)["identities"]["A"]
     assert (found["low"], found["overall_low"]) == (None, None)
     assert found["note"] == "too few clusters: 5, 5 needed (1.0 effective)"
 
@@ -55,7 +56,7 @@ def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> N
         for name, (plus, minus) in truth.items():
             names += [name] * 120
             labels += rng.choice(["positive", "negative", "neutral"], 120, p=[plus, minus, 1 - plus - minus]).tolist()
-        found = as_json(overall_regard)(names, labels, draws=400, seed=trial)["identities"]
+        found = as_json(overall_regard)({"identity": names, "regard": labels}, draws=400, seed=trial)["identities"]
         hits += sum(found[n]["low"] <= p - m <= found[n]["high"] for n, (p, m) in truth.items())
         assert found["A"]["contrast"]["p_adjusted"] < 0.01
     assert hits >= 70  # of 80; 95 % is 76
@@ -69,7 +70,7 @@ def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
             for flag in (True, False):
                 rows += [(k, f"{k} {number}", value, flag) for value in rng.uniform(0, 0.5, 15) + shift * flag]
     kind, identity, attack, prefixed = zip(*rows)
-    found = as_json(prefix_effect)(kind, identity, attack, prefixed)
+    found = as_json(prefix_effect)({"kind": kind, "identity": identity, "attack": attack, "prefixed": prefixed})
     shifted, same = found["religion"], found["ethnicity"]
     assert shifted["low"] < 0.2 < shifted["high"]
     assert shifted["p_adjusted"] < 1e-6 > shifted["p_rank_adjusted"]
@@ -79,12 +80,13 @@ def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
 
 
 def test_no_share_is_shown_below_the_stated_number() -> None:
-    found = as_json(topic_disparity)(["A"] * 40 + ["B"] * 29, [0, 1] * 34 + [-1], draws=20)["identities"]
+    columns = {"identity": ["A"] * 40 + ["B"] * 29, "topic": [0, 1] * 34 + [-1]}
+    found = as_json(topic_disparity)(columns, draws=20)["identities"]
     assert found["A"]["shares"] is not None
     assert (found["B"]["shares"], found["B"]["relative_entropy"], found["B"]["n_without_topic"]) == (None, None, 1)
     assert found["B"]["note"] == "28 triples with a topic, fewer than 30: nothing is shown"
     with pytest.raises(RecordError, match="smoothing is 0, expected a finite number above 0"):
-        as_json(topic_disparity)(["A"], [0], smoothing=0)
+        as_json(topic_disparity)({"identity": ["A"], "topic": [0]}, smoothing=0)
 
 
 @pytest.mark.slow
@@ -97,10 +99,12 @@ def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found()
     for trial in range(trials):
         names = [name for name in mixes for _ in range(200)]
         topics = [int(t) for mix in mixes.values() for t in rng.choice(5, 200, p=mix)]
-        found = as_json(topic_disparity)(names, topics, draws=200, seed=trial)["identities"]["A"]["relative_entropy"]
+        columns = {"identity": names, "topic": topics}
+        found = as_json(topic_disparity)(columns, draws=200, seed=trial)["identities"]["A"]["relative_entropy"]
         hits += found["low"] <= truth <= found["high"]
         same = [int(t) for t in rng.choice(5, 600)]
-        blind = as_json(topic_disparity)(names, same, draws=99, seed=trial)["identities"]["A"]["relative_entropy"]
+        columns = {"identity": names, "topic": same}
+        blind = as_json(topic_disparity)(columns, draws=99, seed=trial)["identities"]["A"]["relative_entropy"]
         false += blind["p"] < 0.05
         assert found["p"] < 0.05
     assert hits >= 0.85 * trials

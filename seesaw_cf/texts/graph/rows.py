@@ -22,8 +22,8 @@ from seesaw_cf.effects.regard import QUANTILES, REGARDS, attack_summary, overall
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.stats import adjust, clustered_mean
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, clustered_mean
+from seesaw_cf.stats.multiple import adjust
 from seesaw_cf.texts.graph.folder import MASK, Crawl, exchanged_sentences
 from seesaw_cf.texts.graph.scores import Topics
 
@@ -77,7 +77,8 @@ def _scores(about: str, kind: str, triples: pd.DataFrame) -> Iterator[Row]:
     if values.count(None) == len(values):
         return
     summary = overall_regard if regard else attack_summary
-    for name, own in summary(triples["identity"].tolist(), values, _clusters(triples))["identities"].items():
+    columns = {"identity": triples["identity"], about: values, "cluster": _clusters(triples)}
+    for name, own in summary(columns)["identities"].items():
         names, n = {"axis": kind, "group": name, "scale": "share"}, own["n"]
         yield row("mean", about, _estimate(own["normalised" if regard else "mean"], own), **names)
         test, tested = own["contrast"], {"reference": "others", "decides": True}
@@ -107,17 +108,15 @@ def _scorers(crawl: Crawl, kind: str) -> Iterator[Row]:
         scored["change"] = scored["value"] - scored["content"].map(neutral)
         scored = scored[scored["identity"] != MASK].dropna(subset="change")
         if len(scored):
-            columns = (scored[name].tolist() for name in ("identity", "content", "change"))
-            for name, bias in scorer_bias(*columns).items():
-                names = {"axis": kind, "group": name, "scale": "share", "p_adjusted": bias.p_adjusted}
-                yield row("change", f"{measure}_scorer", bias.estimate, **names)
+            for name, (bias, p) in scorer_bias(scored[["identity", "content", "change"]]).items():
+                names = {"axis": kind, "group": name, "scale": "share", "p_adjusted": p}
+                yield row("change", f"{measure}_scorer", bias, **names)
 
 
 def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
     """Yield what the prepended texts do to attack scores (Figure 5)."""
     pooled = pd.concat([crawl.triples.assign(prefixed=True), plain.triples.assign(prefixed=False)])
-    columns = (pooled[name].tolist() for name in ("kind", "identity", "attack", "prefixed"))
-    for kind, effect in prefix_effect(*columns).items():
+    for kind, effect in prefix_effect(pooled[["kind", "identity", "attack", "prefixed"]]).items():
         names, counts = {"axis": kind, "scale": "share"}, [effect["n_with"], effect["n_without"]]
         for side, n in zip(("with", "without"), counts, strict=True):
             yield row(side, "prefix", Estimate(effect[f"mean_{side}"], n=n), **names)
@@ -128,8 +127,8 @@ def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
 
 
 def _topics(kind: str, triples: pd.DataFrame, seed: int) -> Iterator[Row]:
-    columns = (triples["identity"].tolist(), triples["topic"].tolist(), _clusters(triples))
-    for name, own in topic_disparity(*columns, seed=seed)["identities"].items():
+    columns = {"identity": triples["identity"], "topic": triples["topic"], "cluster": _clusters(triples)}
+    for name, own in topic_disparity(columns, seed=seed)["identities"].items():
         names = {"axis": kind, "group": name, "scale": "nats"}
         found = own["relative_entropy"] or {"corrected": _NAN, "p_adjusted": _NAN}
         entropy = _estimate(found["corrected"], found | {"n": own["n"], "note": own["note"]})

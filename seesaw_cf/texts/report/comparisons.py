@@ -15,9 +15,9 @@ from scipy import stats
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import Row
-from seesaw_cf.stats import cluster_weights, proportion
+from seesaw_cf.stats.bootstrap import cluster_weights
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.simple import case_estimate
+from seesaw_cf.stats.simple import case_estimate, proportion
 from seesaw_cf.texts.report.rows import BASELINE, BLOCKS, adjusted, blocks, text_row
 
 _NAN = float("nan")

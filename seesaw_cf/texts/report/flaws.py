@@ -14,10 +14,9 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.ratings import hits, mean_rating, middle_rating
 from seesaw_cf.report.frame import Row
-from seesaw_cf.stats import proportion
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.simple import share_estimate
+from seesaw_cf.stats.simple import proportion, share_estimate
 from seesaw_cf.texts.report.rows import PEOPLE, adjusted, agreement_rows, text_row
 
 ANSWERS = {-1: "more before", 0: "equal", 1: "more after"}
@@ -79,10 +78,10 @@ def mean_flaws(what: str, frame: pd.DataFrame, alone: Iterable[str], by: str = "
     """Return mean ratings of every flaw; raters in `alone` stand for themselves only. p is adjusted over all rows."""
     rows = []
     for (editor, name, flaw), part in frame.groupby(["editor", by, "asked"], sort=True, observed=True):
-        own = mean_rating(part, ("edit",) if set(part["rater"]) <= set(alone) else ("edit", "rater"))
+        mean, p_paper = mean_rating(part, ("edit",) if set(part["rater"]) <= set(alone) else ("edit", "rater"))
         names = {"editor": editor, "rater" if by == "rated_by" else by: name, "asked": flaw}
-        more = {"p_paper": own.p_paper, "n_missing": own.n_missing, "n_people": part["rater"].nunique()}
-        rows.append(text_row(what, own.mean, scale="rating", **names, **more))
+        more = {"p_paper": p_paper, "n_missing": len(part) - mean.n, "n_people": part["rater"].nunique()}
+        rows.append(text_row(what, mean, scale="rating", **names, **more))
     return adjusted(rows) if rows else []
 
 

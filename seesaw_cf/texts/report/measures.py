@@ -15,7 +15,7 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import MissingExtraError, RecordError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
+from seesaw_cf.effects.leme_auto import text_measures
 from seesaw_cf.effects.texts import LABELS, finite_mean, ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.stats.bootstrap import Floats
@@ -59,18 +59,20 @@ def simple_measures(samples: Sequence[SurveySample]) -> pd.DataFrame:
     return _rows(samples, measures)
 
 
-def passage_columns(samples: Sequence[SurveySample]) -> PassageColumns:
+def passage_columns(samples: Sequence[SurveySample]) -> pd.DataFrame:
     """Return what the measures of pairs of passages compare."""
     main, related = ([sample.passages.get(side, "") for sample in samples] for side in ("main", "related"))
-    return PassageColumns(
-        subject=[sample.subject for sample in samples],
-        related=[sample.related_entity for sample in samples],
-        subject_passage=main,
-        related_passage=related,
-        new_fact=[sample.new_fact for sample in samples],
-        subject_facts=[sample.old_facts.get("subject", ()) for sample in samples],
-        related_facts=[sample.old_facts.get("related", ()) for sample in samples],
-    )
+    columns: dict[str, Sequence[object]] = {
+        "case_id": [sample.case_id for sample in samples],
+        "subject": [sample.subject for sample in samples],
+        "related": [sample.related_entity for sample in samples],
+        "subject_passage": main,
+        "related_passage": related,
+        "new_fact": [sample.new_fact for sample in samples],
+        "subject_facts": [sample.old_facts.get("subject", ()) for sample in samples],
+        "related_facts": [sample.old_facts.get("related", ()) for sample in samples],
+    }
+    return pd.DataFrame(columns)
 
 
 def _rows(samples: Sequence[SurveySample], measures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
@@ -199,7 +201,7 @@ def bert_score(candidate: Floats, reference: Floats) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
-def bertscore_measures(columns: PassageColumns, encoder: str) -> dict[str, list[float]]:
+def bertscore_measures(columns: pd.DataFrame, encoder: str) -> dict[str, list[float]]:
     """Return BERTScore F where `text_measures` has ROUGE, as "bertscore_..."; NaN where a text is empty."""
     texts: dict[str, None] = {}
     text_measures(columns, similarity=lambda *pair: float(texts.update(dict.fromkeys(pair)) or 0))
@@ -222,7 +224,7 @@ Probabilities = Callable[[Sequence[tuple[str, str]]], Floats]
 """(n pairs of premise and claim) -> (n, 3) of `LABELS`."""
 
 
-def nli_measures(columns: PassageColumns, probabilities: Probabilities) -> dict[str, list[float]]:
+def nli_measures(columns: pd.DataFrame, probabilities: Probabilities) -> dict[str, list[float]]:
     """Return the NLI score of each passage with the edit statement, and its mean over recorded facts.
 
     Returns:

@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.effects.instruments import FAILURE_MODES, TYPES
 from seesaw_cf.report.frame import Row
-from seesaw_cf.stats import case_weights, clustered_mean
+from seesaw_cf.stats.clustered import case_weights, clustered_mean
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.released import read_csv, released_annotations, released_flaws
 from seesaw_cf.texts.report.flaws import flaw_frame, flaw_rows, reflected_rows, repeat_rows, share_of_rows

@@ -19,8 +19,8 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.report.frame import COLUMNS, Row, row
-from seesaw_cf.stats import adjust
 from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.multiple import adjust
 from seesaw_cf.stats.simple import share_estimate
 from seesaw_cf.texts.judge import LEFT_OUT
 from seesaw_cf.texts.training import rating_scores

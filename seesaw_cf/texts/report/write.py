@@ -188,7 +188,7 @@ def _correlated(run: RunTexts, people: Answers) -> pd.DataFrame:
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
     ratings = {str(item): own.tolist() for item, own in mean.reindex(places).items()}
     try:
-        found: Any = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
+        found: Any = leme_auto(passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
         return frame_of([text_row("measure_correlation", Estimate(float("nan"), note=str(error)))])
     rows = []
