@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+from tests.hub_server import READER, TOKEN, Hub
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -30,7 +32,7 @@ REFERENCE = ROOT.parent / "shared" / "reference"
 TOGETHER = ("tests/scoring/test_ray.py", "tests/docs/test_site.py")
 # Files that take long: begun last they would keep one worker busy alone.
 FIRST = (
-    *("tests/contract/test_editor_contract.py", "tests/editors/test_architectures.py", "tests/people/test_web.py"),
+    *("tests/contract/test_editor_contract.py", "tests/editors/test_architectures.py"),
     *("tests/golden/test_closed_forms.py", "tests/scoring/test_trie_scorer.py", "tests/editors/test_methods.py"),
 )
 
@@ -56,6 +58,27 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
     os.environ["HF_HOME"] = str(cache / "hf")
     os.environ["SEESAW_CF_CACHE"] = str(cache / "seesaw_cf")
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """A Hub on loopback, for clients in processes of their own."""
+    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
+        yield server
+
+
+@pytest.fixture
+def near_hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The Hub that this process talks to, with write access."""
+    from huggingface_hub import constants
+
+    address = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace("https://huggingface.co", hub.url)
+    own = {"ENDPOINT": hub.url, "HUGGINGFACE_CO_URL_TEMPLATE": address, "HF_HUB_OFFLINE": False}
+    own |= {"HF_HUB_CACHE": str(tmp_path / "hub cache"), "HF_TOKEN_PATH": str(tmp_path / "no token")}
+    for name, value in (own | {"HF_HUB_DISABLE_XET": True}).items():
+        monkeypatch.setattr(constants, name, value)
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return hub
 
 
 def pytest_collection_finish() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import EditRequest, Entity
 from tests.tokenizer_styles import byte_level
 
@@ -24,7 +25,6 @@ _LLAMA: dict[str, Any] = {
 }
 _GPT: dict[str, Any] = {"n_layer": 4, "n_head": 4, "n_embd": 32, "n_inner": 48, "n_positions": 64}
 _PLAIN: dict[str, Any] = {key: value for key, value in _LLAMA.items() if key != "num_key_value_heads"}
-_NO_DROPOUT: dict[str, Any] = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 
 TINY: dict[str, dict[str, Any]] = {
     "gpt2": _GPT,
@@ -105,6 +105,19 @@ def tiny_config(kind: str, settings: dict[str, Any]) -> PreTrainedConfig:
     return AutoConfig.for_model(kind, text_config=settings, vision_config=vision, mm_tokens_per_image=1)
 
 
+def low_rank(
+    model: PreTrainedModel, layers: Iterable[int], seed: int, rank: int = 1, scale: float = 0.2
+) -> WeightDelta:
+    """A random edit of the MLP output projections, large enough to move scores."""
+    parts, generator = model_parts(model), torch.Generator().manual_seed(seed)
+    updates = {}
+    for layer in layers:
+        rows, columns = parts.weight(layer).shape
+        left, right = (scale * torch.randn(size, generator=generator) for size in ((rows, rank), (rank, columns)))
+        updates[parts.weight_name(layer)] = LowRank(left, right)
+    return WeightDelta(updates)
+
+
 @functools.cache
 def trained_model(kind: str, steps: int = 60) -> PreTrainedModel:
     """A model of `tiny_model` that has learnt `tiny_texts` (about a second), so that edits have something to change.
@@ -162,11 +175,3 @@ REQUESTS = (
 )
 
 TEMPLATES = ("{}", "I think so. {}", "Cities too. {}")
-
-
-def not_installed(monkeypatch: pytest.MonkeyPatch, package: str, *users: str) -> None:
-    """Makes imports of a package fail as if it were not there; `users` are modules to be imported anew."""
-    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
-        monkeypatch.setitem(sys.modules, name, None)
-    for name in users:
-        monkeypatch.delitem(sys.modules, name, raising=False)

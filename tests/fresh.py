@@ -9,14 +9,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
+import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
-__all__ = ["code", "command", "module", "snippet", "start"]
+__all__ = ["code", "command", "module", "python", "snippet", "start"]
 
 # What many commands import. A library that is missing is passed over here; the command that needs it says so.
 LIBRARIES = [
@@ -30,6 +32,13 @@ LIBRARIES = [
     "networkx",
     "matplotlib.backends.backend_agg",
 ]
+
+
+def python(*words: str, ends: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    """`python WORDS`, which imports everything anew and ends with this exit code; options are those of `subprocess`."""
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=600, check=False, **options)
+    assert done.returncode == ends, done.stdout[-1000:] + done.stderr[-3000:]
+    return done
 
 
 def command(words: Sequence[str], cwd: Path) -> tuple[int | None, str]:

@@ -23,6 +23,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from .hub_routes import ROUTES, Blob, Refusal, Repo
 
+TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
+"""Tokens that may write, and read only, on the server of the fixture `hub`."""
+
 
 class Hub:
     """The server; a context manager."""

@@ -66,11 +66,6 @@ def test_a_trainer_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
         _trained(tmp_path, audited=True, tokenizer=False)
 
 
-def test_an_interval_of_no_steps_is_refused() -> None:
-    with pytest.raises(RecordError, match="every"):
-        seesaw_cf.AuditCallback(every=0)
-
-
 @pytest.mark.slow(30)
 def test_a_check_fails_as_an_assertion_where_harm_is_shown(tmp_path: Path) -> None:
     found = seesaw_cf.audit(

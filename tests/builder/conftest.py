@@ -25,7 +25,7 @@ from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
-from tests.builder.worlds import World, write_world
+from tests.builder.worlds import write_world
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix wdt: <http://www.wikidata.org/prop/direct/> .
@@ -147,7 +147,7 @@ def edits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
     path = tmp_path_factory.mktemp("world") / "world.nt"
-    write_world(path, World(1500, edits=read_seeds([edits_file])))
+    write_world(path, 1500, read_seeds([edits_file]))
     return path
 
 

@@ -78,24 +78,6 @@ def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
         make(tmp_path / "none", StoreSource(world), replace(FEW, edits={}))
 
 
-@pytest.mark.slow
-def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """Occupation: its values are asked of the source, everything else follows."""
-    monkeypatch.setitem(RELATIONS, "P106", relations.Relation("P106", "occupation", "occupation"))
-    prompt = relations.Template("P106-cloze-01", "P106", "cloze", "The occupation of {} is", "The occupation of {} was")
-    monkeypatch.setattr(relations, "TEMPLATES", (*relations.TEMPLATES, prompt))
-    options = BuildOptions(edits={"P106": 6}, per_gender=5, true_per_gender=2)
-    names = "".join(f'<http://www.wikidata.org/entity/{id}> <http://www.w3.org/2000/01/rdf-schema#label> "{id.lower()}"'
-                    "@en .\n" for id in ("Q36180", "Q33999", "Q82955", "Q901"))  # fmt: skip
-    (tmp_path / "both.nt").write_text(world.read_text(encoding="utf-8") + names, encoding="utf-8")
-    out = make(tmp_path / "out", StoreSource(tmp_path / "both.nt"), options)
-    cases = read_cases(out / "data" / "cross_subject")
-    assert len(cases) == 6
-    assert {case.request.target_new.label for case in cases} <= {"q36180", "q33999", "q82955", "q901"}
-    assert all(row.text.startswith("The occupation of ") for case in cases for row in case.attribute_prompts)
-    assert "| occupation (P106) | 6 |" in (out / "README.md").read_text(encoding="utf-8")
-
-
 TEMPLATES = """relation_id,use,present,past
 P27,cloze,{} ist Staatsangehöriger von,{} war Staatsangehöriger von
 P101,cloze,Das Arbeitsgebiet von {} ist,
@@ -255,15 +237,3 @@ def test_a_full_disk_leaves_nothing_behind(
     assert "No space left on device" in message
     assert "free some space" in message
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
-
-
-def test_the_card_says_whose_edits_are_given_and_the_language(world: Path, edits_file: Path, tmp_path: Path) -> None:
-    out = make(tmp_path / "out", StoreSource(world), seeds=read_seeds([edits_file]))
-    card = (out / "README.md").read_text(encoding="utf-8")
-    assert "- In `cross_subject` the edits of work, language are not drawn: files give them.\n" in card
-    assert "For edits of gender the men and women are those with a recorded ethnic group." in card
-    assert "language:\n- en\nlicense" in card
-    text = world.read_text(encoding="utf-8").replace("@en .", "@de-at .")
-    (tmp_path / "german.nt").write_text(text, encoding="utf-8")
-    other = make(tmp_path / "other", StoreSource(tmp_path / "german.nt"), replace(FEW, language="de-at"))
-    assert "language:\n- en\n- de\nlicense" in (other / "README.md").read_text(encoding="utf-8")

@@ -101,11 +101,7 @@ def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
 
 @pytest.mark.slow
 def test_ranges_that_get_too_wide_get_narrow_again(
-    women: tuple[str, str, str],
-    world: Path,
-    world_server: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    women: tuple[str, str, str], world: Path, world_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of people of the endpoint is unknown, and what it can do is found out."""
     expected = Facts(StoreSource(world), FEW).holders(*women)

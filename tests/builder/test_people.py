@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from seesaw_cf.builder_scripts.facts import MARGIN, Facts
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, entity_iri, query
-from seesaw_cf.errors import RecordError
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, entity_iri
 from seesaw_cf.records import groups
 
 PERSON = """
@@ -76,7 +75,6 @@ def test_holders_are_a_uniform_sample_of_all(small: Callable[..., Facts]) -> Non
     assert all(abs(count - 100) <= 28 for count in drawn.values())
 
 
-LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 NAMES = [
     'Dwayne "The Rock" Johnson', "O'Connor", "نجيب محفوظ", "עמוס עוז", "李小龍", "Zoë {} Braces", "A@en", "x@y@de",
     "50 % | pipe", "<b>bold</b>", "?s ?p ?o } #", "Ḍ̣ composed", "e\u0301 decomposed", "\U0001f600 Smith",
@@ -103,12 +101,6 @@ def test_every_name_is_read_as_it_is_and_found_by_it(crowd: Facts) -> None:
     people = crowd.people(f"Q{number}" for number in range(1, len(NAMES) + 1))
     assert [person.entity.label for person in people] == NAMES
     assert crowd.named(NAMES) == {name: [f"Q{number}"] for number, name in enumerate(NAMES, start=1)}
-
-
-@pytest.mark.parametrize("bad", ["no tag", "@en", " @en", "a\\u0022@en", "two\nlines@en", "\u200f@en", "x@EN"])
-def test_what_is_no_name_never_enters_a_query(bad: str) -> None:
-    with pytest.raises(RecordError, match="query parameter 'names': got "):
-        query("link", {"names": [bad]})
 
 
 def test_the_asked_language_wins_whatever_the_order_of_tags(small: Callable[..., Facts]) -> None:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import yaml
 
-from seesaw_cf.builder_scripts.card import benchmark, published_card
+from seesaw_cf.builder_scripts.build import push_dataset
+from seesaw_cf.builder_scripts.card import benchmark
 from seesaw_cf.builder_scripts.dataset import CONFIGS
+from seesaw_cf.errors import StorageError
 from seesaw_cf.records import load as sample
 from seesaw_cf.records import write_card, write_config
 from seesaw_cf.records.relations import RELATIONS, TASKS
 
-from ..hub_server import Hub
+from ..hub_routes import Repo
+from ..hub_server import TOKEN, Hub
 
-TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
-FOREIGN = """
-from huggingface_hub import HfApi
-place = {"repo_id": "org/seesaw_cf", "repo_type": "dataset"}
-HfApi().create_repo(**place)
-HfApi().upload_file(path_or_fileobj=b"x", path_in_repo="mine.txt", **place)
-"""
 PUSH = """
 import sys
 from pathlib import Path
@@ -33,12 +28,6 @@ from seesaw_cf.builder_scripts.build import push_dataset
 print(push_dataset(Path(sys.argv[1]), sys.argv[2]))
 """
 COMMAND = "import sys; from seesaw_cf.cli import main; sys.exit(main(sys.argv[1:]))"
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
-        yield server
 
 
 def folder(path: Path, version: str, people: list[str]) -> Path:
@@ -133,26 +122,12 @@ for name in sys.argv[2:]:
     assert text.splitlines()[-1] == list(hub.repo("dataset", "org/seesaw_cf").commits)[-1]
 
 
-@pytest.mark.slow(40)
-def test_refusals_say_what_to_do(hub: Hub, tmp_path: Path) -> None:
-    path = folder(tmp_path / "one", "1.0.0", ["Ada"])
-    for token, message in ((READER, "lacks the right to write"), (None, "token")):
-        code, text = push(hub, path, token=token)
-        assert code == 1
-        assert message in text
-    assert ("dataset", "org/seesaw_cf") not in hub.repos
-    call(hub, FOREIGN)
-    assert "exists and holds something else (mine.txt)" in push(hub, path)[1]
-
-
-def test_the_card_names_the_repository_where_it_is_read() -> None:
-    here = (sample.path() / "README.md").read_text(encoding="utf-8")
-    assert 'load_dataset("seesaw_cf", "cross_subject", split="test")' in here
-    there = published_card(here, "org/people", "1.2.0")
-    assert 'load_dataset("org/people", "cross_subject", split="test", revision="v1.2.0")' in there
-    assert "checkout" not in there
-    for part in ("Flex Tape Can't Fix That", "2403.00180", "Long-form evaluation of model editing", "2402.09394"):
-        assert part in there
+@pytest.mark.slow
+def test_a_repository_with_something_else_is_left_alone(near_hub: Hub, tmp_path: Path) -> None:
+    near_hub.repos["dataset", "org/seesaw_cf"] = other = Repo(False)
+    other.add("main", "mine", {"mine.txt": near_hub.store(b"x", False)})
+    with pytest.raises(StorageError, match=r"exists and holds something else \(mine\.txt\)"):
+        push_dataset(folder(tmp_path / "one", "1.0.0", ["Ada"]), "org/seesaw_cf")
 
 
 def test_every_task_of_the_benchmark_is_a_config_and_split_that_loads() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -19,10 +17,11 @@ from seesaw_cf.builder_scripts.dataset import CONFIGS
 from seesaw_cf.builder_scripts.embedded import FOLDER, QUESTIONS, full_id, read_tsv, render
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sparql import entity_iri
-from seesaw_cf.records import groups, load_cases
 from seesaw_cf.records import load as sample
+from seesaw_cf.records import load_cases
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.run.prepare import data_notes
+from tests import fresh
 from tests.builder.embedded import check_embedded, small_tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,10 +58,7 @@ def test_the_yaml_describes_the_files_so_that_no_stale_cache_is_served() -> None
 def _run(code: str, cwd: Path, cache: Path) -> str:
     env = {key: value for key, value in os.environ.items() if key not in {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}}
     env |= {"HF_HOME": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", NO_NETWORK + code], cwd=cwd, env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = fresh.python("-c", NO_NETWORK + code, cwd=cwd, env=env)
     return done.stdout
 
 
@@ -150,16 +146,6 @@ def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
     assert len(files) == len(sample.configs()) + 1
     check_embedded(out, files)
     assert data_notes(load_cases("sample", "cross_subject")) == []
-
-
-def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None:
-    rows = pq.read_table(DATA / "data" / "demographics").to_pylist()
-    people = read_tsv(FOLDER / "people.tsv")
-    assert {row["label"] for row in rows} <= {row["name"] for row in people}
-    assert len(rows) > 0.98 * len(people)
-    counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
-    assert {tag: counts[tag] for tag in (*groups.RACES, *groups.REGIONS) if counts[tag] < 60} == {}
-    assert all(row["provenance"] for row in rows)
 
 
 PEOPLE, ENTITIES, LINKS = small_tables()

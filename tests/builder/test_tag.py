@@ -14,11 +14,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts import BuildOptions
-from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sources import FEW, CachedSource, Source, StoreSource
-from seesaw_cf.builder_scripts.sparql import TAGS, SourceError, SourceTimeout
-from seesaw_cf.builder_scripts.tag import BY_NAME, NAMESAKES, People, look_up, paper_candidates
+from seesaw_cf.builder_scripts.sparql import TAGS
+from seesaw_cf.builder_scripts.tag import BY_NAME, NAMESAKES, paper_candidates
 from seesaw_cf.cli import main
 from seesaw_cf.records import groups, load_cases, write_config
 from seesaw_cf.records.arrow import cases_to_table
@@ -314,49 +311,3 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
     tables = tmp_path / "run" / "report" / "tables"
     assert set(pd.read_csv(tables / "groups.csv")["axis"]) >= {"gender", "race", "region"}
     assert set(pd.read_csv(tables / "other_facts.csv")["asked"]) == {"all", "P101"}
-
-
-class Slow(Source):
-    """Does not finish queries about more than some people."""
-
-    identity = "slow"
-
-    def __init__(self, source: Source, most: int) -> None:
-        self._source, self._most, self.sizes = source, most, list[int]()
-
-    def ask(self, text: str, *, patient: bool = True) -> bytes:
-        people = text.split("{", 2)[2].split("}")[0].count("<")
-        self.sizes.append(people)
-        if people > self._most:
-            raise SourceTimeout("no answer in 2 tries; the last: timed out")
-        return self._source.ask(text, patient=patient)
-
-
-def recorded(source: Source) -> People:
-    people = People()
-    look_up(people, Facts(source, BuildOptions()), "source", PEOPLE)
-    return people
-
-
-def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(turtle: Path) -> None:
-    store = StoreSource(turtle)
-    slow = Slow(store, FEW)
-    found = recorded(slow)
-    assert found == recorded(store)
-    assert slow.sizes[0] == 200
-    assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
-
-
-def test_what_was_not_finished_in_time_is_repeated_offline(turtle: Path, tmp_path: Path) -> None:
-    slow = Slow(StoreSource(turtle), FEW)
-    found = recorded(CachedSource(slow, tmp_path))
-    asked = list(slow.sizes)
-    assert recorded(CachedSource(slow, tmp_path, offline=True)) == found
-    assert slow.sizes == asked
-
-
-def test_an_endpoint_that_finishes_no_form_is_named(turtle: Path) -> None:
-    slow = Slow(StoreSource(turtle), 0)
-    with pytest.raises(SourceError, match=r"^slow did not finish any form .* about one of the people"):
-        recorded(slow)
-    assert slow.sizes == [200, 10, 1]

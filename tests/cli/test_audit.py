@@ -16,15 +16,12 @@ import pytest
 
 from seesaw_cf.cli import main
 from tests.runner import small
-from tests.tokenizer_styles import TEXTS, byte_level
+from tests.tokenizer_styles import TEXTS
 
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    small.model().save_pretrained(folder)
-    byte_level(bos=False).save_pretrained(folder)
-    return folder
+    return small.save(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +80,7 @@ def test_without_options_the_control_is_random_and_both_configs_are_asked(tmp_pa
         (["--device", "banana"], "device 'banana' cannot be used (Expected one of cpu, cuda,"),
         (["--device", "banana"], "Expected 'auto' or one of cpu"),
         (["--device", "cuda:99"], "device 'cuda:99' cannot be used ("),
+        (["--data", "org/none"], "neither 'sample', a file or folder here, nor a data set the Hub answers for"),
     ],
 )
 def test_what_goes_wrong_is_said_and_nothing_is_left(
@@ -121,13 +119,6 @@ def test_a_bad_file_is_explained(
     file.write_text(content)
     assert main([*words, "--out", str(tmp_path / "run"), option, str(file)]) == 1
     assert message in capsys.readouterr().err
-
-
-def test_data_that_is_nowhere_is_explained(
-    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*words, "--out", str(tmp_path / "run"), "--data", "org/no-such-data"]) == 1
-    assert "neither 'sample', a file or folder here, nor a data set the Hub answers for" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntry
 
 from seesaw_cf.cli import main
 from seesaw_cf.cli.output import explained
+from tests import fresh
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -73,10 +74,7 @@ _RESPONSE = httpx.Response(403, request=httpx.Request("GET", "https://huggingfac
         (OSError(errno.ENOSPC, "No space left on device", "/x/y"), "/x/y: No space left on device. Free some space"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "/x: Permission denied. Choose a place that you"),
         (OSError(errno.ELOOP, "Too many levels of symbolic links", "/x"), "The links lead in a circle"),
-        (
-            GatedRepoError("x/y is restricted", response=_RESPONSE),
-            "is restricted. Ask for access on its page",
-        ),
+        (GatedRepoError("x/y is restricted", response=_RESPONSE), "is restricted. Ask for access on its page"),
         (LocalEntryNotFoundError("no such file in the cache"), "no such file in the cache. Unset HF_HUB_OFFLINE"),
         (HFValidationError("Repo id must be"), "Repo id must be. Expected a name such as ORG/NAME."),
         (httpx.ConnectError("All attempts failed"), "All attempts failed. Check the address and the network"),
@@ -125,16 +123,12 @@ def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ("audit", "--editor", "memitt"),
-        ("audit", "--editor", "ft", "--editor", "random(fft)"),
-    ],
+    "words", [("audit", "--editor", "memitt"), ("audit", "--editor", "ft", "--editor", "random(fft)")]
 )
 def test_a_wrong_name_is_refused_before_torch_is_imported(words: tuple[str, ...], tmp_path: Path) -> None:
     call = [*words, "--model", "seesaw-tiny", "--out", str(tmp_path / "out")]
     code = f"import sys; from seesaw_cf.cli import main; print(main({call!r}), 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = fresh.python("-c", code)
     assert done.stdout == "1 False\n"
     assert "unknown editor" in done.stderr
     assert "Did you mean" in done.stderr

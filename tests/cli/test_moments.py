@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from huggingface_hub import constants
 from safetensors import SafetensorError
 
 from seesaw_cf.cli import main
@@ -21,12 +19,11 @@ from seesaw_cf.models import load_model, sample_corpus
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from tests.hub_routes import Repo
-from tests.hub_server import Hub
+from tests.hub_server import READER, Hub
 
 # huggingface_hub uploads large files by an old name of httpx's.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
 REPO = "org/tiny-moments"
 
 
@@ -54,19 +51,11 @@ def folder_of(cache: Path) -> Path:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(near_hub: Hub, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """The Hub that this process talks to; the cache is a copy of the one that has the moments."""
     shutil.copytree(made / "cache", tmp_path / "cache")
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
-        for name, value in {"ENDPOINT": server.url, "HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True}.items():
-            monkeypatch.setattr(constants, name, value)
-        address = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace("https://huggingface.co", server.url)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub cache"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        yield server
+    return near_hub
 
 
 def said(capsys: pytest.CaptureFixture[str], *command: str, fails: bool = False) -> str:
@@ -102,15 +91,7 @@ def test_computed_published_and_used(
 
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "other"))
     monkeypatch.setenv("HF_TOKEN", READER)
-    job = Job(
-        "seesaw-tiny",
-        editors=("memit", "ft"),
-        controls=("identity",),
-        moments=REPO,
-        limit=1,
-        device="cpu",
-        data="sample",
-    )
+    job = Job("seesaw-tiny", editors=("memit", "ft"), controls=("identity",), moments=REPO, limit=1, device="cpu")
     run = make_run(job, tmp_path / "run")
     recorded = run.manifest.data["moments"]
     assert isinstance(recorded, dict)
@@ -129,27 +110,30 @@ def test_computed_published_and_used(
 
 def test_other_models_layers_and_types_are_refused(made: Path) -> None:
     name = str(folder_of(made / "cache"))
-    model, tokenizer = load_model("seesaw-tiny", dtype="float64")
-    editor = MEMIT(MEMITConfig(layers=(0,), context_templates=("{}",), moments=name))
-    with pytest.raises(StorageError, match=r"is of another dtype: torch\.float32, expected torch\.float64"):
-        editor.fit(model, tokenizer)
-    model, tokenizer = load_model("seesaw-tiny")
+    half, changed, same = (
+        load_model("seesaw-tiny", dtype="float64"),
+        load_model("seesaw-tiny"),
+        load_model("seesaw-tiny"),
+    )
     with torch.no_grad():
-        next(model.parameters()).flatten()[0] += 1
-    with pytest.raises(StorageError, match=r"of another model: \w{16}, expected \w{16}. .*made with \(seesaw-tiny\)"):
-        editor.fit(model, tokenizer)
-    model, tokenizer = load_model("seesaw-tiny")
-    editor = MEMIT(MEMITConfig(layers=(2, 3), context_templates=("{}",), moments=name))
-    with pytest.raises(StorageError, match=r"moments of layers \[0, 1, 2\], expected \[3\] as well\. Compute those"):
-        editor.fit(model, tokenizer)
-    tokenizer.add_tokens("another")
-    editor = MEMIT(MEMITConfig(layers=(2,), context_templates=("{}",), moments=name))
+        next(changed[0].parameters()).flatten()[0] += 1
+    for (model, tokenizer), layers, message in (
+        (half, (0,), r"is of another dtype: torch\.float32, expected torch\.float64"),
+        (changed, (0,), r"of another model: \w{16}, expected \w{16}. .*made with \(seesaw-tiny\)"),
+        (same, (2, 3), r"moments of layers \[0, 1, 2\], expected \[3\] as well\. Compute those"),
+    ):
+        editor = MEMIT(MEMITConfig(layers=layers, context_templates=("{}",), moments=name))
+        with pytest.raises(StorageError, match=message):
+            editor.fit(model, tokenizer)
+    same[1].add_tokens("another")
     with pytest.raises(StorageError, match=r"is of another tokenizer: \w{16}"):
-        editor.fit(model, tokenizer)
-    with pytest.raises(StorageError, match=r"none: no such folder, and no second moments of that name on the Hub"):
-        make_run(Job("seesaw-tiny", editors=("memit",), moments="none", device="cpu"), Path("unused"))
-    with pytest.raises(StorageError, match=r"no second moments there, expected files layer-N\.safetensors"):
-        make_run(Job("seesaw-tiny", editors=("memit",), moments=str(made), device="cpu"), Path("unused"))
+        MEMIT(MEMITConfig(layers=(2,), context_templates=("{}",), moments=name)).fit(*same)
+    for place, message in (
+        ("none", "none: no such folder, and no second moments"),
+        (str(made), "no second moments there"),
+    ):
+        with pytest.raises(StorageError, match=message):
+            make_run(Job("seesaw-tiny", editors=("memit",), moments=place, device="cpu"), Path("unused"))
 
 
 @pytest.mark.slow
@@ -173,10 +157,6 @@ def test_a_damaged_repository_and_what_the_hub_refuses(
     hub.repos["dataset", "org/texts"] = other = Repo(False)
     other.add("main", "texts", {"texts.txt": hub.store(b"a\n", False)})
     assert "holds other content (texts.txt)" in said(capsys, *push, "org/texts", fails=True)
-    monkeypatch.setenv("HF_TOKEN", READER)
-    assert "this token lacks the right" in said(capsys, *push, "org/new", fails=True)
-    monkeypatch.delenv("HF_TOKEN")
-    assert "no valid token" in said(capsys, *push, "org/new", fails=True)
 
 
 @pytest.mark.slow

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from seesaw_cf.cli.parse import bind, load_command
 from seesaw_cf.report.rows import repeat_command
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import public_options
+from tests import fresh
 from tests.cli.commands import OPTIONS
 from tests.conftest import ROOT
 
@@ -138,7 +137,7 @@ def test_the_first_help_is_quick_and_no_help_loads_a_model_library() -> None:
 
 
 def _last_line(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = fresh.python("-c", code)
     return done.stdout.splitlines()[-1]
 
 

@@ -6,12 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import HfApi, ModelCard, constants
+from huggingface_hub import HfApi, ModelCard
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seesaw_cf.cli import main
@@ -23,14 +22,13 @@ from seesaw_cf.sharing import load_delta
 from seesaw_cf.sharing.card import SCORES_FILE, WARNING
 from seesaw_cf.types import Cloze
 from tests.hub_routes import Blob, Refusal
-from tests.hub_server import Hub
+from tests.hub_server import TOKEN, Hub
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS, byte_level
 
 # huggingface_hub uploads large files by an old name of httpx's.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
-TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
 SETTINGS = {
     "ft": {"layers": [1], "steps": 1, "weight_decay": 1.0},  # of all weights: the change has full rank
     "memit": {"layers": [0], "steps": 3, "moment_weight": 1.0, "context_templates": ["{}"]},
@@ -64,36 +62,13 @@ for program in programs:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `base`, a small model, and `run`, two cases edited by MEMIT and by one step of fine-tuning."""
     folder = tmp_path_factory.mktemp("share")
-    small.model().save_pretrained(folder / "base")
-    byte_level(bos=False).save_pretrained(folder / "base")
-    (folder / "editors.json").write_text(json.dumps(SETTINGS))
+    small.save(folder / "base")
     (folder / "corpus.txt").write_text("\n".join(TEXTS))
-    config, corpus = folder / "editors.json", folder / "corpus.txt"
-    job = Job(
-        str(folder / "base"),
-        editors=tuple(SETTINGS),
-        controls=("none",),
-        configs=("cross_subject",),
-        editor_config=config,
-        corpus=corpus,
-        limit=2,
-        device="cpu",
-        data="sample",
-    )
+    editors: Any = {"editors": tuple(SETTINGS), "editor_config": SETTINGS, "corpus": folder / "corpus.txt"}
+    asked: Any = {"controls": ("none",), "configs": ("cross_subject",), "limit": 2, "device": "cpu"}
+    job = Job(str(folder / "base"), **editors, **asked)
     run_job(job, folder / "run", keep_deltas=True, progress=False)
     return folder
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """The Hub that this process talks to, with write access."""
-    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        yield server
 
 
 def unit(place: Path, editor: str) -> str:
@@ -113,12 +88,12 @@ def program_of(card: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_the_repository_says_what_was_edited_and_measured(
-    form: str, place: Path, hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    form: str, place: Path, near_hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(words(place, form)) == 0
     said = capfd.readouterr()
-    assert said.out == f"{hub.url}/org/{form}\n"
-    files = hub.files(f"org/{form}")
+    assert said.out == f"{near_hub.url}/org/{form}\n"
+    files = near_hub.files(f"org/{form}")
     assert files.keys() >= FILES[form] | {"README.md"}
     assert not any(name.endswith((".pt", ".bin", ".pkl")) for name in files)
     text = files["README.md"].decode()
@@ -140,7 +115,7 @@ def test_the_repository_says_what_was_edited_and_measured(
 
 
 @pytest.mark.slow(15)
-def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub, tmp_path: Path) -> None:
+def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, near_hub: Hub, tmp_path: Path) -> None:
     HfApi().create_repo("org/base")
     HfApi().upload_folder(repo_id="org/base", folder_path=place / "base")
     model: Any = AutoModelForCausalLM.from_pretrained(place / "base")
@@ -151,10 +126,10 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub,
         edited = [score.logprob for score in scorer.score(clozes)]
     assert max(abs(a - b) for a, b in zip(plain, edited, strict=True)) > 1e-2
     assert [main(words(place, form)) for form in FILES] == [0, 0, 0]
-    programs = [program_of(hub.files(f"org/{form}")["README.md"].decode()) for form in FILES]
+    programs = [program_of(near_hub.files(f"org/{form}")["README.md"].decode()) for form in FILES]
     command = [sys.executable, "-c", LOAD, json.dumps([programs, CLOZES])]
     done = subprocess.run(
-        command, env=hub.environment(None, tmp_path / "reader"), capture_output=True, text=True, check=False
+        command, env=near_hub.environment(None, tmp_path / "reader"), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     for form, line in zip(FILES, done.stdout.splitlines(), strict=True):
@@ -163,23 +138,23 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub,
 
 @pytest.mark.slow
 def test_an_upload_that_breaks_off_is_explained(
-    place: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    place: Path, near_hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    store = hub.store
+    store = near_hub.store
 
     def full(content: bytes, lfs: bool) -> Blob:
         if lfs:
             raise Refusal(422)
         return store(content, lfs)
 
-    monkeypatch.setattr(hub, "store", full)
+    monkeypatch.setattr(near_hub, "store", full)
     assert main(words(place, "delta")) == 1
     assert "did not take the files of org/delta (HfHubHTTPError). Check the network" in capfd.readouterr().err
-    assert hub.files("org/delta").keys() == {".gitattributes"}
+    assert near_hub.files("org/delta").keys() == {".gitattributes"}
 
 
 def test_a_folder_that_is_no_run_is_explained(
-    place: Path, hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    place: Path, near_hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "unfinished" / "deltas" / "ft" / "P21").mkdir(parents=True)
@@ -194,12 +169,12 @@ def test_a_folder_that_is_no_run_is_explained(
     for source, message in cases.items():
         assert main(["share", str(source), "--repo", "org/x", "--base-model", "org/base"]) == 1
         assert message in capfd.readouterr().err
-    assert not hub.log
+    assert not near_hub.log
 
 
 @pytest.mark.parametrize("form", ["adapter", "checkpoint"])
 def test_a_base_that_changed_since_the_run_is_refused(
-    form: str, place: Path, hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    form: str, place: Path, near_hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """What was measured is what is shared, or nothing."""
     other = small.model()
@@ -214,4 +189,4 @@ def test_a_base_that_changed_since_the_run_is_refused(
     command = ["share", str(folder), "--repo", "org/x", "--form", form, "--base-model", "org/base"]
     assert main(command) == 1
     assert re.search(r"this delta was made on .* with fingerprint .*Load that base", capfd.readouterr().err)
-    assert not hub.log
+    assert not near_hub.log

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from seesaw_cf.cli import main
+from tests import fresh
 from tests.report.frozen import restore
 from tests.report.runs import cases, property_cases, write_run
 
@@ -73,16 +72,7 @@ def _elsewhere(tmp_path: Path, code: str) -> str:
     folder = tmp_path / "elsewhere"
     folder.mkdir(exist_ok=True)
     offline = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env={**os.environ, **offline},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = fresh.python("-c", code, cwd=folder, env={**os.environ, **offline})
     return done.stdout
 
 

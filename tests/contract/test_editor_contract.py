@@ -53,10 +53,7 @@ LIGHT: dict[str, dict[str, Any]] = {
     "unrelated": {"editor": "rome", "settings": _ROME},
 }
 """Settings of the other editors, for promises that hold after any number of steps."""
-QUICK = {
-    **{name: {**settings, "steps": 2, "stop_below": 0.0} for name, settings in SETTINGS.items()},
-    **LIGHT,
-}
+QUICK = {**{name: {**settings, "steps": 2, "stop_below": 0.0} for name, settings in SETTINGS.items()}, **LIGHT}
 
 OTHERS = [kind for kind in TINY if kind not in CONTRACT_MODELS]
 

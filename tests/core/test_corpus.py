@@ -7,8 +7,6 @@ import hashlib
 import json
 import random
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models.corpus import Corpus, corpus_facts
+from tests import fresh
 
 from ..hub_server import Hub
 
@@ -151,10 +150,7 @@ for spec in ("org/two", "org/two:fr", "org/two:en:tset", "org/one:::txet", "org/
 @pytest.mark.slow(15)
 def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path) -> None:
     with Hub(tmp_path) as hub:
-        done = subprocess.run(
-            [sys.executable, "-c", READ], env=hub.environment("hf_write"), capture_output=True, text=True, check=False
-        )
-    assert done.returncode == 0, done.stderr[-3000:]
+        done = fresh.python("-c", READ, env=hub.environment("hf_write"))
     *read, which, config, split, column, kind, unknown = done.stdout.splitlines()
     assert read == ["True", "True", "20 True", "['text 1'] ['b2']"]
     assert which.startswith("StorageError: corpus org/two: cannot be read (ValueError: Config name is missing")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests import fresh
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow(120)
@@ -38,10 +39,7 @@ print("all there")
 def _build(tree: Path, kind: str, out: Path) -> Path:
     """One distribution of a tree, without asking an index for the build's requirements."""
     out.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD, f"build_{kind}", str(out)], cwd=tree, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    fresh.python("-c", BUILD, f"build_{kind}", str(out), cwd=tree)
     [made] = out.iterdir()
     return made
 
@@ -85,13 +83,13 @@ def test_the_sdist_is_whole_and_builds_the_same_wheel(sdist: Path, wheel: Path, 
 
 def _installed(wheel: Path, folder: Path) -> Path:
     """A fresh environment with the wheel; it sees the packages of this one, but not the checkout."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    fresh.python("-m", "venv", "--without-pip", str(folder))
     site = next(folder.glob("lib/python*/site-packages"))
     # The folder named comes behind the environment's own, and its .pth files, such as the checkout's, are not read.
     (site / "seen.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     python = str(folder / "bin" / "python")
     install = ["pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed"]
-    subprocess.run([sys.executable, "-m", *install, str(wheel)], check=True)
+    fresh.python("-m", *install, str(wheel))
     return folder / "bin"
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 
 import pytest
 
 from seesaw_cf.editors import EDITORS, load_editor
+from tests import fresh
 
 from ..conftest import ROOT
 
@@ -37,5 +36,5 @@ def test_every_editor_and_its_settings_can_be_imported_by_name(name: str) -> Non
 def test_importing_packages_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "datasets", "evaluate")
     code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = fresh.python("-c", code, cwd=ROOT)
     assert done.stdout == "[]\n"

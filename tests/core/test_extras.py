@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
-from seesaw_cf.base.errors import MissingExtraError, SeesawError, need
+from seesaw_cf.base.errors import MissingExtraError, SeesawError
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.cli.audit import ability
 from seesaw_cf.effects.leme_auto import rouge1
@@ -69,7 +69,3 @@ def test_a_missing_extra_is_named(
     assert isinstance(caught.value, SeesawError)
     assert isinstance(caught.value, ImportError)
     assert caught.value.name
-
-
-def _asked() -> Any:
-    return need("one", extra="api", what_for="two", otherwise="Or do without.")

@@ -1,12 +1,15 @@
-"""Benchmarks are run by hand, so nothing else notices that a name which they import has moved."""
+"""Benchmarks find what they import, and docs/published.md holds what its command computes."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from benchmarks.published import claims, markdown, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -27,3 +30,26 @@ def test_every_name_that_a_benchmark_imports_is_there(file: Path) -> None:
         for alias in node.names:
             if not hasattr(module, alias.name):
                 import_module(f"{module.__name__}.{alias.name}")
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "published.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow(15)
+def test_the_page_holds_the_tables_of_its_command(reference: Callable[..., Path]) -> None:
+    for name, table in claims(reference()).items():
+        assert "\n".join(markdown(table, name)) in PAGE, name
+
+
+@pytest.mark.parametrize(
+    ("change", "p", "sign", "claim"),
+    [
+        (-0.1, 0.01, -1, "stands"),
+        (0.1, 0.01, -1, "falls"),
+        (-0.1, 0.01, 0, "falls"),
+        (-0.1, 0.2, 0, "not decided"),
+        (0.1, 0.2, 1, "not decided"),
+    ],
+)
+def test_no_effect_is_never_shown_by_a_test(change: float, p: float, sign: int, claim: str) -> None:
+    assert verdict({"change": change, "p_adjusted": p, "sign": sign}) == claim

@@ -6,8 +6,6 @@ import importlib
 import inspect
 import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from docs.tools.commands import command_page
 from docs.tools.hooks import generated
 from docs.tools.house import floors, house_picture, rooms_table
+from tests import fresh
 from tests.cli.commands import OPTIONS
 
 from ..conftest import ROOT
@@ -63,20 +62,13 @@ def _exists(name: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_names_and_files_on_pages_exist(page: Path) -> None:
+def test_names_and_files_on_pages_exist_and_snippets_import_from_packages_only(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    imported = set(re.findall(r"^from (seesaw_cf[\w.]*) import", text, re.MULTILINE))
+    modules = [importlib.import_module(name) for name in imported - {"seesaw_cf.types", "seesaw_cf.errors"}]
+    assert [module for module in modules if not hasattr(module, "__path__")] == []
     assert [name for name in NAME.findall(text) if not _exists(name)] == []
     assert [path for path in PATH.findall(text) if path not in ABSENT and not (ROOT / path).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_snippets_import_from_packages_only(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    names = re.findall(r"^from (seesaw_cf[\w.]*) import", text, re.MULTILINE)
-    public = {"seesaw_cf.types", "seesaw_cf.errors"}
-    assert [
-        name for name in names if name not in public and not hasattr(importlib.import_module(name), "__path__")
-    ] == []
 
 
 def test_the_overview_names_the_stable_packages() -> None:
@@ -123,13 +115,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if _is_newest(ROOT / "site"):
         return ROOT / "site"
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+    done = fresh.python(
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--site-dir",
+        str(folder),
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
     return folder

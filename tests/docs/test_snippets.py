@@ -27,8 +27,7 @@ WEEKLY |= {"statistics", "stereotypes", "study"}
 LONGEST = {"README": 500}  # seconds: they begin first
 RUN_PAGES = [
     pytest.param(
-        page,
-        marks=[pytest.mark.slow(LONGEST.get(page.stem, 60))] + [pytest.mark.exhaustive] * (page.stem in WEEKLY),
+        page, marks=[pytest.mark.slow(LONGEST.get(page.stem, 60))] + [pytest.mark.exhaustive] * (page.stem in WEEKLY)
     )
     for page in PAGES
 ]

@@ -1,6 +1,5 @@
 """The page of the declared study is what its tables give, and its tables are what the kept scores give."""
 
-import hashlib
 import io
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +9,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, table_file
+from benchmarks.study.analysis import merged, read_tables, table_file
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT, keep, kept_scores, unpack
-from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at
-from benchmarks.study.page import PAGE, files
+from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks
+from benchmarks.study.page import files
 from benchmarks.study.passages import FOLDER as PASSAGES
 from benchmarks.study.passages import LABELS, TEXTS, label_tables
 from benchmarks.study.records import FOLDER, FOURTH, SIZES, stages
@@ -200,47 +199,6 @@ def test_a_kept_cell_is_the_run_that_it_was(tmp_path: Path) -> None:
     keep(run, tmp_path / "kept" / part.name)
     assert kept_scores(tmp_path / "kept" / part.name).equals(pq.read_table(run / "scores.parquet"))
     assert (tmp_path / "kept" / part.name / "changes.parquet").read_bytes() == (part / "changes.parquet").read_bytes()
-
-
-def test_parts_of_a_look_have_no_edit_in_common(tmp_path: Path) -> None:
-    part = FINISHED[0][3][0]
-    first = FINISHED[0][0]
-    assert join([part], tmp_path / "one") == tmp_path / "one"
-    with pytest.raises(ValueError, match="got an edit in two parts"):
-        join([part, part], tmp_path / "two")
-    other = next(parts[0] for model, _, editor, parts in FINISHED if model == first and editor != part.name)
-    with pytest.raises(ValueError, match="got another 'editors'"):
-        join([part, other], tmp_path / "two")
-
-
-def test_the_levels_of_the_looks_are_the_declared_ones() -> None:
-    text = (PAGE.parent / "study_declared.md").read_text(encoding="utf-8")
-    assert "three looks, at 40, 80 and 400 edits, with levels of 1 %, 1.5 % and 2.5 %" in text
-    assert [look.alpha for look in looks_at(MODEL)] == [0.01, 0.015, 0.025]
-    assert "On the models of stage 5 there is one look at 5 %" in " ".join(text.split())
-    assert [look.alpha for look in looks_at("gemma3-270m")] == [0.05, 0.0]
-    assert [look.alpha for look in looks_at("smollm2-changed")] == [0.05]
-    more = (PAGE.parent / "study_declared_more.md").read_text(encoding="utf-8")
-    assert "No contrast\nof groups is computed on the 100 edits" in more
-    assert hashlib.sha256((FOLDER / "edits4.parquet").read_bytes()).hexdigest() in more
-    assert settings().alpha == LOOKS[0].alpha
-
-
-def test_twenty_more_edits_test_nothing() -> None:
-    tables = read_tables()
-    more = {name: table[table["records"].str.contains("edits4")] for name, table in tables.items()}
-    assert {name for name, rows in more.items() if len(rows)} == {
-        *("efficacy", "success", "accuracy", "levels", "before", "runs")
-    }
-    assert set(more["runs"]["edits"]) == {100}
-    tests = {"p", "p_adjusted", "verdict", "rule"}
-    assert all(rows[list(tests & set(rows))].isna().all().all() for rows in more.values())
-
-
-def test_what_is_declared() -> None:
-    declared = settings()
-    assert (declared.margin, declared.margin_log_odds, declared.alpha) == (0.02, 0.1, 0.01)
-    assert DECLARED.is_file()
 
 
 @pytest.mark.parametrize(

@@ -9,28 +9,15 @@ import torch
 
 from seesaw_cf.editors.ft import LoRA, LoRAConfig
 from seesaw_cf.errors import EditError, UnsupportedModelError
-from seesaw_cf.models.weights import LowRank, applied
+from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
-from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer
+from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 
 
 def config(**changes: Any) -> LoRAConfig:
     return LoRAConfig(**{"layers": (1, 2), "rank": 2, "alpha": 4, "steps": 15, "learning_rate": 2e-2, **changes})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", CONTRACT_MODELS)
-def test_success(kind: str) -> None:
-    model = tiny_model(kind)
-    delta = LoRA(config(steps=40)).fit(model, TOKENIZER).edit(model, TOKENIZER, REQUESTS)
-    for update in delta.updates.values():
-        assert isinstance(update, LowRank)
-        assert update.left.shape[1] == 2
-    for asked in REQUESTS:  # the heads of random models bound how far it can rise
-        assert new_log_probability(model, TOKENIZER, asked, delta) > new_log_probability(model, TOKENIZER, asked) + 0.1
-    assert delta.meta["losses"][-1] < delta.meta["losses"][0] - 0.4
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from seesaw_cf.editors.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.factors import added, batch_of, capture
-from seesaw_cf.editors.mend.network import (
-    GradientTransform,
-    Matrix,
-    MENDNetwork,
-    NetworkShape,
-    load_network,
-    matrices_of,
-    save_network,
-)
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, load_network, matrices_of, save_network
 from seesaw_cf.editors.mend.training import MENDTraining, TrainingEdit, examples_from_texts, train
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.errors import EditError, StorageError
@@ -29,7 +20,6 @@ from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, applied
 from seesaw_cf.types import Cloze
-from tests.contract.checks import check_delta
 from tests.fakes import REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -55,15 +45,6 @@ def editor_for(kind: str, **changes: Any) -> tuple[MEND, Any]:
     model = tiny_model(kind)
     config = MENDConfig(**{"layers": (2,), "rank": 4, **changes})
     return MEND(config, network=network_for(model, NAMES[kind])).fit(model, TOKENIZER), model
-
-
-@pytest.mark.parametrize("kind", NAMES)
-def test_order_of_requests_does_not_matter(kind: str) -> None:
-    editor, model = editor_for(kind)
-    delta = editor.edit(model, TOKENIZER, REQUESTS)
-    turned = editor.edit(model, TOKENIZER, REQUESTS[::-1])
-    for name in delta.updates:
-        torch.testing.assert_close(turned.dense(name), delta.dense(name), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -111,36 +92,6 @@ def test_changes_added_by_hooks_equal_changed_weights(kind: str) -> None:
     torch.testing.assert_close(hooked, written, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 10))
-def test_statistics_in_parts_equal_statistics_of_the_whole(parts: list[int], seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    transform = GradientTransform(Matrix("w", 3, 2), NetworkShape((), 2), 1, generator)
-    u = torch.randn(sum(parts), 3, generator=generator) * 5 + 1
-    v = torch.randn(sum(parts), 2, generator=generator)
-    for rows_u, rows_v in zip(u.split(parts), v.split(parts), strict=True):
-        transform.observe(rows_u, rows_v)
-    assert transform.k == len(u)
-    torch.testing.assert_close(transform.u_mean, u.mean(0), rtol=1e-5, atol=1e-6)
-    if len(u) > 1:
-        torch.testing.assert_close(transform.v_std, v.std(0), rtol=1e-4, atol=1e-6)
-
-
-def test_an_untrained_network_is_the_identity_on_normalised_factors() -> None:
-    model, names = tiny_model("llama"), NAMES["llama"]
-    network = network_for(model, names, step=2.0)
-    with frozen(model), torch.no_grad():
-        factors = capture(model, names, batch_of(TOKENIZER, CLOZES))
-        found = network(factors)
-    for matrix in network.shape.matrices:
-        (x, delta), (new_x, new_delta) = factors[matrix.name], found[matrix.name]
-        kept = (x != 0).any(-1) & (delta != 0).any(-1)
-        transform: Any = network.mend[matrix.shape_key]
-        torch.testing.assert_close(new_x[kept], (x[kept] - transform.u_mean) / (transform.u_std + 1e-7))
-        torch.testing.assert_close(new_delta[kept], 2 * (delta[kept] - transform.v_mean) / (transform.v_std + 1e-7))
-        assert not new_x[~kept].any()
-
-
 def test_every_chunk_counts() -> None:
     editor, model = editor_for("llama", chunk_size=2)
     first, last = (editor.edit(model, TOKENIZER, part) for part in (REQUESTS[:2], REQUESTS[2:]))
@@ -185,31 +136,30 @@ def test_files_round_trip_and_damage_is_named(tmp_path: Path) -> None:
         load_network(tmp_path / "nowhere.safetensors")
 
 
-def test_a_network_for_another_shape_is_refused_with_both_shapes(tmp_path: Path) -> None:
-    editor, _ = editor_for("llama")
-    assert editor.network is not None
-    save_network(editor.network, tmp_path / "net.safetensors")
-    wide = tiny_model("llama", intermediate_size=80)
-    with pytest.raises(EditError, match=r"trained for another model.*\(32, 48\)"):
-        MEND(MENDConfig(layers=(2,), weights=str(tmp_path / "net.safetensors"))).fit(wide, TOKENIZER)
-    with pytest.raises(EditError, match="trained for another model"):
-        editor.edit(tiny_model("gpt2"), TOKENIZER, REQUESTS)
-
-
-def test_refusals() -> None:
-    model = tiny_model("llama")
-    config = MENDConfig(layers=(2,))
-    with pytest.raises(EditError, match="neither weights nor texts nor examples"):
-        MEND(config).fit(model, TOKENIZER)
-    with pytest.raises(EditError, match="called before fit"):
-        MEND(config).edit(model, TOKENIZER, REQUESTS)
+def test_refusals(tmp_path: Path) -> None:
+    model, config, requests = tiny_model("llama"), MENDConfig(layers=(2,)), REQUESTS[:1]
+    editor, spoiled = editor_for("llama")[0], tiny_model("llama")
     blank = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4))
-    with pytest.raises(EditError, match=r"come from 0 token\(s\)"):
-        MEND(config, network=blank).edit(model, TOKENIZER, REQUESTS)
-    with pytest.raises(EditError, match="chunk_size is 0"):
-        MENDConfig(layers=(2,), chunk_size=0)
-    with pytest.raises(EditError, match="batch is 0"):
-        MENDTraining(batch=0)
+    with torch.no_grad():
+        spoiled.get_parameter("model.norm.weight").fill_(float("nan"))
+    calls: dict[str, Callable[[], object]] = {
+        "neither weights nor texts nor examples": lambda: MEND(config).fit(model, TOKENIZER),
+        "called before fit": lambda: MEND(config).edit(model, TOKENIZER, requests),
+        r"come from 0 token\(s\)": lambda: MEND(config, network=blank).edit(model, TOKENIZER, requests),
+        "trained for another model": lambda: editor.edit(tiny_model("gpt2"), TOKENIZER, requests),
+        "chunk_size is 0": lambda: MENDConfig(layers=(2,), chunk_size=0),
+        "batch is 0": lambda: MENDTraining(batch=0),
+        "give no made-up edit": lambda: examples_from_texts(["Only one was in here."]),
+        "3 training examples, expected at least 10": lambda: train(
+            untrained(model), model, TOKENIZER, training_examples()[:3], FAST, cache=tmp_path
+        ),
+        r"training loss is nan at step 0.*Lower": lambda: train(
+            untrained(spoiled), spoiled, TOKENIZER, training_examples(), FAST, cache=tmp_path
+        ),
+    }
+    for message, call in calls.items():
+        with pytest.raises(EditError, match=message):
+            call()
 
 
 def test_examples_from_texts_exchange_ends_after_the_same_word() -> None:
@@ -220,8 +170,6 @@ def test_examples_from_texts_exchange_ends_after_the_same_word() -> None:
     }
     assert all(e.outer.context.endswith(e.edit.context) and e.outer.target == e.edit.target for e in examples)
     assert examples == examples_from_texts(["Ada was born in London. The river lies in Peru.", "Bo is fond of tea."])
-    with pytest.raises(EditError, match="give no made-up edit"):
-        examples_from_texts(["Only one was in here."])
 
 
 def training_examples() -> list[TrainingEdit]:
@@ -318,26 +266,6 @@ def test_killed_and_resumed_training_gives_the_same_bytes(
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
     assert len(passes) - begun < begun / 4, "it went on where it was"
-
-
-def test_training_refuses_too_little_and_a_loss_that_is_no_number(tmp_path: Path) -> None:
-    model = tiny_model("llama")
-    with pytest.raises(EditError, match="3 training examples, expected at least 10"):
-        train(untrained(model), model, TOKENIZER, training_examples()[:3], FAST, cache=tmp_path)
-    with torch.no_grad():
-        model.get_parameter("model.norm.weight").fill_(float("nan"))
-    with pytest.raises(EditError, match=r"training loss is nan at step 0.*Lower"):
-        train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path)
-
-
-@pytest.mark.slow
-def test_fit_trains_from_texts_alone_and_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
-    model = tiny_model("llama")
-    editor = MEND(MENDConfig(layers=(2,), rank=4, training=FAST), corpus=tiny_texts()).fit(model, TOKENIZER)
-    delta = editor.edit(model, TOKENIZER, REQUESTS[:1])
-    check_delta(delta, model)
-    assert set(delta.updates) == {f"model.layers.2.mlp.{name}_proj.weight" for name in ("gate", "up", "down")}
 
 
 def test_presets_take_the_last_three_blocks() -> None:

@@ -19,14 +19,14 @@ from tests.fakes import tiny_tokenizer
 NAMES = [f"transformer.h.{layer}.mlp.{name}.weight" for layer in (0, 1) for name in ("c_proj", "c_fc")]
 
 
-class Command:
-    """An object that would run a command where a pickle is loaded carelessly."""
+class Evil:
+    """An object that calls something where a pickle is loaded carelessly."""
 
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
+    def __init__(self, *call: object) -> None:
+        self.call = call
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.system, (f"touch {self.mark}",)
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return self.call[0], self.call[1:]
 
 
 @pytest.fixture
@@ -69,31 +69,21 @@ def test_the_network_is_read_bit_for_bit(prefix: str, model: GPT2LMHeadModel, tm
     assert found == NAMES, "step sizes belong to the published order"
 
 
-class Maker:
+def touch(mark: Path) -> None:
     """An object of the authors' program that this one does not have."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-        mark.touch()
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        return Maker, (self.mark,)
+    mark.touch()
 
 
-def test_unknown_objects_are_not_made(model: GPT2LMHeadModel, tmp_path: Path) -> None:
-    network = save(tmp_path / "mend.pt", model, maker=Maker(tmp_path / "mark"))
-    (tmp_path / "mark").unlink()
-    assert torch.equal(load_published(tmp_path / "mend.pt", NAMES, model).edit_lrs, network.edit_lrs)
-    assert not (tmp_path / "mark").exists()
-
-
-def test_nothing_in_the_file_is_run(model: GPT2LMHeadModel, tmp_path: Path) -> None:
-    save(tmp_path / "mend.pt", model, evil=Command(tmp_path / "mark"))
+def test_nothing_in_the_file_is_run_or_made(model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    file, mark = tmp_path / "mend.pt", tmp_path / "mark"
+    network = save(file, model, maker=Evil(touch, mark))
+    assert torch.equal(load_published(file, NAMES, model).edit_lrs, network.edit_lrs)
+    save(file, model, evil=Evil(os.system, f"touch {mark}"))
     with pytest.raises(RecordError, match="holds commands"):
-        load_published(tmp_path / "mend.pt", NAMES, model)
-    assert not (tmp_path / "mark").exists()
-    torch.load(tmp_path / "mend.pt", weights_only=False)
-    assert (tmp_path / "mark").exists(), "the file is one that careless loading runs"
+        load_published(file, NAMES, model)
+    assert not mark.exists()
+    torch.load(file, weights_only=False)
+    assert mark.exists(), "the file is one that careless loading runs"
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.editors import load_editor
-from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.checks import shortened
 from seesaw_cf.editors.locate.fitted import Factor, Fitted, factorise
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import (
-    MEMIT_STARTS,
-    InputRow,
-    at_subject,
-    encode_text,
-    prepare,
-    sample_templates,
-)
+from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, encode_text, prepare, sample_templates
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.errors import EditError, UnknownNameError
+from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.tensors import free_memory, physical_memory
 from seesaw_cf.models.weights import WeightDelta, applied
+from tests.contract.test_editor_contract import QUICK, make
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 from tests.tokenizer_styles import byte_level
 
@@ -49,14 +42,11 @@ def memit(**changes: Any) -> MEMIT:
 def test_many_at_once_equal_one_at_a_time(name: str) -> None:
     """In float64, where Adam does not magnify rounding; the shared batch only changes the order of sums."""
     model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
-    cls = load_editor(name)
-    special = {"alphaedit": {"null_threshold": 1e9}}.get(name, {})
-    layers = (1,) if name == "rome" else (1, 2)
-    editor = cls(cls.config_class(layers=layers, **SETTINGS, **special), tiny_texts()).fit(model, tokenizer)
+    editor = make(name, model, **{**QUICK[name], "steps": 8, "layers": (1,) if name == "rome" else (1, 2)})
     together = editor.edit_each(model, tokenizer, REQUESTS)
     for asked, delta in zip(REQUESTS, together):
         alone = editor.edit(model, tokenizer, [asked])
-        assert len(delta.updates) == len(layers)
+        assert len(delta.updates) == len(editor.config.layers)
         for weight in delta.updates:
             assert (delta.dense(weight) - alone.dense(weight)).norm() < 1e-9 * alone.dense(weight).norm()
         assert delta.meta["requests"] == alone.meta["requests"]
@@ -82,23 +72,6 @@ def test_finished_edits_leave_the_batch() -> None:
     for index, single in enumerate(alone):
         assert steps[index] == len(single.losses[0])
         assert torch.allclose(together.shift[index], single.shift[0], rtol=1e-9, atol=1e-10)
-
-
-def test_rome_puts_its_value_where_it_says() -> None:
-    """W' k = v* for the bare prompt (ROME) and for the mean key (R-ROME): the equality constraint itself."""
-    model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
-    parts = model_parts(model)
-    edit = prepare(model, tokenizer, REQUESTS[0], TEMPLATES)
-    for consistent in (False, True):
-        config = ROMEConfig(layers=(1,), consistent_keys=consistent, **SETTINGS)
-        editor = ROME(config, tiny_texts()).fit(model, tokenizer)
-        delta = editor.edit(model, tokenizer, REQUESTS[:1])
-        with frozen(model):
-            target = optimise(parts, [edit], 1, config, at="mlp").target[0]
-            with applied(model, delta):
-                values = at_subject(parts, edit.rows, 1).values
-        reached = values.mean(0) if consistent else values[0]
-        assert torch.allclose(reached, target, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -137,19 +110,6 @@ def mean_loss(model: Any, rows: Sequence[InputRow], delta: WeightDelta) -> float
     return fmean(losses)
 
 
-def test_emmet_without_slack_meets_every_constraint() -> None:
-    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
-    parts, cls = model_parts(model), load_editor("emmet")
-    config = cls.config_class(layers=(1,), slack=0.0, **{**SETTINGS, "context_templates": ("{}",)})
-    delta = cls(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS)
-    edits = [prepare(model, tokenizer, asked, ("{}",)) for asked in REQUESTS]
-    with frozen(model):
-        target = optimise(parts, edits, 1, config).target
-        with applied(model, delta):
-            reached = at_subject(parts, [edit.rows[0] for edit in edits], 1).stream
-    assert torch.allclose(reached, target, rtol=1e-5, atol=1e-6)
-
-
 def test_alphaedit_leaves_the_rest_alone_and_keeps_its_cache() -> None:
     """The update is orthogonal to known directions, and `edit` never grows the cache."""
     model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
@@ -173,18 +133,6 @@ def test_alphaedit_leaves_the_rest_alone_and_keeps_its_cache() -> None:
         cls(cls.config_class(layers=(1,), null_threshold=1e-30, **SETTINGS), tiny_texts()).fit(model, tokenizer)
 
 
-def test_a_null_space_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
-    cls = load_editor("alphaedit")
-    config = cls.config_class(layers=(1,), null_threshold=1e9, **SETTINGS)
-    first = cls(config, tiny_texts()).fit(model, tokenizer)
-    monkeypatch.setattr(torch.linalg, "eigh", None)
-    again = cls(config, tiny_texts()).fit(model, tokenizer)
-    assert torch.equal(first.bases[1], again.bases[1])
-    with pytest.raises(TypeError):  # another threshold is another space
-        cls(replace(config, null_threshold=1e8), tiny_texts()).fit(model, tokenizer)
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 6), st.integers(2, 12), st.floats(0.1, 100), st.integers(0, 10**6))
 def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed: int) -> None:
@@ -195,17 +143,6 @@ def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed:
     for own, fast in zip(groups, factorise(moment, "test").regularised(groups, weight), strict=True):
         dense = torch.linalg.solve(weight * moment + own @ own.T, own)
         assert (fast - dense).norm() <= 1e-8 * dense.norm()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_factor_solves_and_leaves_the_matrix_alone(dtype: torch.dtype) -> None:
-    root = torch.randn(60, 120, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    moment = (root @ root.T / 60).to(dtype)
-    before, columns = moment.clone(), root[:, :3]
-    solved = factorise(moment, "test", extra=0.5).inverse_times(columns)
-    whole = moment.double() + 0.5 * torch.eye(60)
-    assert (whole @ solved - columns).norm() <= 1e-12 * columns.norm()
-    assert torch.equal(moment, before)
 
 
 def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture) -> None:
@@ -220,22 +157,6 @@ def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture)
         factorise(-moment, "layer 3")
     with pytest.raises(EditError, match="not finite"):
         factorise(moment * float("nan"), "layer 3")
-
-
-@pytest.mark.slow
-def test_ft_stays_in_its_box_and_objectives_differ() -> None:
-    model, tokenizer = trained_model("gpt2"), tiny_tokenizer()
-    config = FTConfig(layers=(1,), steps=5, learning_rate=1e-2, norm_constraint=1e-2)
-    many = [request(new="the United States of America")]
-    plain = FT(config).edit(model, tokenizer, many)
-    forced = FT(replace(config, objective="teacher_forced")).edit(model, tokenizer, many)
-    for name in plain.updates:
-        change = plain.dense(name)
-        assert float(change.abs().max()) <= 1e-2 * (1 + 1e-5)
-        assert not torch.equal(change, forced.dense(name))
-    assert set(plain.updates) == {"transformer.h.1.mlp.c_proj.weight", "transformer.h.1.mlp.c_proj.bias"}
-    with pytest.raises(UnknownNameError, match=r"unknown objective 'last'.*Did you mean 'last_token'"):
-        FTConfig(layers=(1,), objective="last")  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -355,20 +276,17 @@ def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "emmet", "alphaedit"])
 def test_requests_that_cannot_be_meant_are_refused(name: str) -> None:
     model, tokenizer = trained_model("gpt2"), tiny_tokenizer()
-    cls = load_editor(name)
-    settings_ = SETTINGS if name != "ft" else {}
-    special = {"alphaedit": {"null_threshold": 1e9}}.get(name, {})
-    editor = cls(cls.config_class(layers=(1,), **settings_, **special), tiny_texts()).fit(model, tokenizer)
+    editor = make(name, model, **QUICK[name])
     before = fingerprint(model)
-    with pytest.raises(EditError, match=r"target_new equal to target_true \('Kraków'\).*allow_identity"):
-        editor.edit(model, tokenizer, [request(new="Kraków")])
-    with pytest.raises(EditError, match=r"contradict each other.*'London'.*'Paris'"):
-        editor.edit(model, tokenizer, [request(), request(new="Paris")])
-    with pytest.raises(EditError, match=r"contradict each other"):
-        editor.edit(model, tokenizer, [request(), request("{} comes from", new="Paris")])
-    with pytest.raises(EditError, match="no requests"):
-        editor.edit(model, tokenizer, [])
-    allowed = cls(replace(editor.config, allow_identity=True), tiny_texts()).fit(model, tokenizer)
+    for asked, message in (
+        ([request(new="Kraków")], r"target_new equal to target_true \('Kraków'\).*allow_identity"),
+        ([request(), request(new="Paris")], r"contradict each other.*'London'.*'Paris'"),
+        ([request(), request("{} comes from", new="Paris")], "contradict each other"),
+        ([], "no requests"),
+    ):
+        with pytest.raises(EditError, match=message):
+            editor.edit(model, tokenizer, asked)
+    allowed = make(name, model, **{**QUICK[name], "allow_identity": True})
     assert allowed.edit(model, tokenizer, [request(new="Kraków")]).is_finite()
     assert fingerprint(model) == before
 
@@ -376,9 +294,7 @@ def test_requests_that_cannot_be_meant_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["ft", "memit", "rome"])
 def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
-    cls = load_editor(name)
-    editor = cls(cls.config_class(layers=(1,), **(SETTINGS if name != "ft" else {})), tiny_texts())
-    editor = editor.fit(model, tokenizer)
+    editor = make(name, model, **QUICK[name])
     with torch.no_grad():
         model.lm_head.weight[5] = float("nan")
     before = fingerprint(model)

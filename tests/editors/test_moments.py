@@ -186,19 +186,19 @@ def test_sums_that_are_not_finite_leave_no_files(tmp_path: Path) -> None:
 def test_damaged_and_foreign_files_are_errors(tmp_path: Path) -> None:
     first = compute("llama", tmp_path)
     file = first[0].file
-    good = file.read_bytes()
-    file.write_bytes(good[: len(good) // 2])
-    with pytest.raises(StorageError, match=r"layer-0\.safetensors could not be read.*Delete the file"):
-        compute("llama", tmp_path)
-    file.write_bytes(compute("gpt2", tmp_path / "other")[0].file.read_bytes())
-    with pytest.raises(StorageError, match=r"layer-0\.safetensors is of another model: \w{16}, expected \w{16}\. Load"):
-        compute("llama", tmp_path)
-    file.write_bytes(first[2].file.read_bytes())
-    with pytest.raises(StorageError, match=r"layer-0\.safetensors is of another layer: 2, expected 0"):
-        compute("llama", tmp_path)
-    file.write_bytes(compute("llama", tmp_path, texts=tiny_texts()[1:])[0].file.read_bytes())
-    with pytest.raises(StorageError, match=r"layer-0\.safetensors is of another texts"):
-        compute("llama", tmp_path)
+    other = compute("llama", tmp_path / "texts", texts=tiny_texts()[1:])
+    for content, message in (
+        (file.read_bytes()[:2000], "could not be read.*Delete the file"),
+        (
+            compute("gpt2", tmp_path / "other")[0].file.read_bytes(),
+            r"is of another model: \w{16}, expected \w{16}\. Load",
+        ),
+        (first[2].file.read_bytes(), "is of another layer: 2, expected 0"),
+        (other[0].file.read_bytes(), "is of another texts"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(StorageError, match=rf"layer-0\.safetensors {message}"):
+            compute("llama", tmp_path)
 
 
 def test_a_changed_byte_is_an_error(tmp_path: Path) -> None:

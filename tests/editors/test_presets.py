@@ -72,14 +72,6 @@ def test_the_weight_of_second_moments_goes_with_the_length_of_keys() -> None:
     assert "moment_weight" not in preset("rome", shaped(*STRANGERS["OLMo-2-7B"]), quiet=True)
 
 
-def test_llama_3_is_not_llama_2() -> None:
-    """Same blocks and width; other MLP, other vocabulary, other published settings."""
-    two, three = (preset("memit", shaped("llama", settings), quiet=True) for settings in (LLAMA, LLAMA_3))
-    assert (two.get("learning_rate", 0.5), two["clamp"]) == (0.5, 4.0)
-    assert (three["learning_rate"], three["clamp"]) == (0.1, 0.75)
-    assert MODELS.get(("llama", 32, 4096, 14336, 128257)) is None, "a vocabulary with tokens of one's own"
-
-
 @pytest.mark.parametrize("name", STRANGERS)
 @pytest.mark.parametrize("editor", DEFAULTS)
 def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,27 +83,19 @@ def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: p
 
 
 @pytest.mark.parametrize("editor", DEFAULTS)
-def test_layers_of_ones_own_are_no_reason_to_warn(editor: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_own_layers_wrapped_editors_and_the_embedded_model_are_no_reason_to_warn(
+    editor: str, caplog: pytest.LogCaptureFixture
+) -> None:
     model = tiny_model("llama")
     config = make_editor(editor, model, {"layers": [1]}, ["some text"]).config
     assert isinstance(config, HasLayers)
     assert config.layers == (1,)
+    wrapped = {"editor": "ft", "settings": {"layers": [1]}}
+    make_editor("identity", model, wrapped, []).fit(model, byte_level(bos=False))
+    load_editor(editor).config_class.for_model(load_model("seesaw-tiny", device="cpu")[0])
     assert not caplog.text
     make_editor(editor, model, {}, ["some text"])
     assert "untested here" in caplog.text
-
-
-def test_a_control_warns_for_the_editor_it_wraps(caplog: pytest.LogCaptureFixture) -> None:
-    settings = {"editor": "ft", "settings": {"layers": [1]}}
-    make_editor("identity", tiny_model("llama"), settings, []).fit(tiny_model("llama"), byte_level(bos=False))
-    assert not caplog.text
-
-
-def test_the_embedded_model_is_known(caplog: pytest.LogCaptureFixture) -> None:
-    model, _ = load_model("seesaw-tiny", device="cpu")
-    for editor in DEFAULTS:
-        load_editor(editor).config_class.for_model(model)
-    assert not caplog.text
 
 
 def test_every_row_names_its_source_and_makes_a_config() -> None:

@@ -51,35 +51,21 @@ def test_top_k_stop_and_the_chat_option_are_sent(openai_server: OpenAIServer) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(429, wait=0.01),
-        Fault(500),
-        Fault(body='{"choices": [{"mess'),
-        Fault(body='{"choices": []}'),
-        Fault(text=""),
-    ],
-    ids=["429", "500", "broken JSON", "no choices", "empty"],
-)
-def test_passing_faults_are_tried_again_and_counted(openai_server: OpenAIServer, fault: Fault) -> None:
-    openai_server.faults += [fault, fault]
-    writer = generator(openai_server)
-    assert writer.generate([Ask(TURN)], GREEDY)[0].text.startswith(" Rating: ")
-    assert (writer.counts["retries"], writer.counts["failures"], len(openai_server.seen)) == (2, 0, 3)
-
-
-@pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (Fault(429, wait=0.0), "429: "),
+        (Fault(429, wait=0.01), "429: "),
         (Fault(503), "503: "),
-        (Fault(body="{"), "broken answer"),
-        (Fault(body='"words"'), "broken answer"),
-        (Fault(body='{"choices": {}}'), "broken answer"),
+        *((Fault(body=body), "broken answer") for body in ('{"choices": [{"mess', '"words"', '{"choices": {}}')),
         (Fault(text="  "), "empty answer"),
     ],
 )
-def test_lasting_faults_become_a_status(openai_server: OpenAIServer, fault: Fault, reason: str) -> None:
+def test_a_fault_that_passes_is_tried_again_and_one_that_lasts_becomes_a_status(
+    openai_server: OpenAIServer, fault: Fault, reason: str
+) -> None:
+    openai_server.faults += [fault] * 2
+    writer = generator(openai_server)
+    assert writer.generate([Ask(TURN)], GREEDY)[0].text.startswith(" Rating: ")
+    assert (writer.counts["retries"], writer.counts["failures"], len(openai_server.seen)) == (2, 0, 3)
     openai_server.faults += [fault] * 3
     writer = generator(openai_server, concurrency=1)
     bad, good = writer.generate([Ask(TURN, 1), Ask(TURN, 2)], GREEDY)
@@ -133,7 +119,11 @@ def test_refusals_and_bad_requests_are_statuses_without_another_try(openai_serve
     assert writer.counts["retries"] == 0
 
 
-def test_missing_key_is_explained(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_and_an_unknown_model_are_explained(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ServiceError, match=r"404.*'huge' does not exist.*model's name"):
+        OpenAIGenerator(openai_server.url, "huge").generate([Ask(TURN)], GREEDY)
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ServiceError, match="OPENAI_API_KEY is not set"):
         generator(openai_server).generate([Ask(TURN)], GREEDY)
@@ -155,22 +145,14 @@ def test_wrong_key_is_explained_and_never_shown(
         assert "987654321" not in text
 
 
-def test_unknown_model_is_explained(openai_server: OpenAIServer) -> None:
-    writer = OpenAIGenerator(openai_server.url, "huge")
-    with pytest.raises(ServiceError, match=r"404.*'huge' does not exist.*model's name"):
-        writer.generate([Ask(TURN)], GREEDY)
-
-
-def test_name_has_model_and_server_but_no_password() -> None:
-    assert OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True).name == "m at https://***@host:81/v1 as chat"
-    assert "secret" not in repr(OpenAIGenerator("https://me:secret@host:81/v1", "m"))
-
-
-def test_the_right_key_is_in_no_name_and_no_log(openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_key_or_password_is_in_names_or_logs(openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     writer = generator(openai_server)
     writer.generate([Ask(TURN)], GREEDY)
     assert KEY not in caplog.text + repr(writer) + writer.name + str(writer.counts)
+    other = OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True)
+    assert other.name == "m at https://***@host:81/v1 as chat"
+    assert "secret" not in repr(other)
     assert writer.counts["model tiny"] == 1
 
 

@@ -7,14 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import PreTrainedModel
 
 from seesaw_cf.cli import main
 from seesaw_cf.logs import read_log
-from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.sharing import save_delta
-from tests.fakes import tiny_model, tiny_tokenizer
+from tests.fakes import low_rank, tiny_model, tiny_tokenizer
 
 pytest.importorskip("lm_eval", reason="needs the extra harness: pip install 'seesaw_cf[harness]'")
 
@@ -48,16 +45,9 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _delta(model: PreTrainedModel, seed: int) -> WeightDelta:
-    draw = torch.Generator().manual_seed(seed)
-    name = "model.layers.2.mlp.down_proj.weight"
-    out, into = model.get_parameter(name).shape
-    return WeightDelta({name: LowRank(torch.randn(out, 1, generator=draw), torch.randn(1, into, generator=draw))})
-
-
 def test_models_that_are_asked_together_answer_as_each_alone(tasks: Path, tmp_path: Path) -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
-    changes = {"one": _delta(model, 1), "two": _delta(model, 2), "three": _delta(model, 3)}
+    changes = {name: low_rank(model, (2,), seed, scale=1.0) for seed, name in enumerate(("one", "two", "three"))}
     manager = TaskManager(include_path=str(tasks), include_defaults=False)
     lm = SharingLM(model, tokenizer, changes)
     logs = write_logs(lm, "tiny", ["born"], manager, AbilityJob(tmp_path, ("born",), tmp_path / "logs"))
@@ -82,7 +72,7 @@ def run(tmp_path: Path) -> Path:
     model.save_pretrained(base)
     tiny_tokenizer().save_pretrained(base)
     for seed, name in enumerate(("memit/P19-00000001", "memit/P19-00000002", "memit/P19-00000003", "ft/P19")):
-        save_delta(_delta(model, seed), tmp_path / "run" / "deltas" / name, model)
+        save_delta(low_rank(model, (2,), seed, scale=1.0), tmp_path / "run" / "deltas" / name, model)
     (tmp_path / "run" / "manifest.json").write_text(json.dumps({"model": {"id": str(base), "dtype": "float32"}}))
     return tmp_path / "run"
 

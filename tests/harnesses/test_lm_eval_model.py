@@ -13,9 +13,9 @@ import torch
 from transformers import PreTrainedModel
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied
+from seesaw_cf.models.weights import applied
 from seesaw_cf.sharing import save_delta
-from tests.fakes import tiny_model, tiny_tokenizer
+from tests.fakes import low_rank, tiny_model, tiny_tokenizer
 
 pytest.importorskip("lm_eval", reason="needs the extra harness: pip install 'seesaw_cf[harness]'")
 
@@ -44,15 +44,6 @@ def _asked(seed: int) -> list[tuple[str, str]]:
     contexts.append(" ".join(draw.choices(WORDS, k=90)))
     choices = [" London", " Kraków or Poland", ".", "  the citizen"]
     return [(context, choice) for context in contexts for choice in draw.sample(choices, 3)]
-
-
-def _delta(model: PreTrainedModel, seed: int) -> WeightDelta:
-    draw = torch.Generator().manual_seed(seed)
-    name = next(
-        n for n, _ in model.named_parameters() if "2" in n and n.endswith(("c_proj.weight", "down_proj.weight"))
-    )
-    out, into = model.get_parameter(name).shape
-    return WeightDelta({name: LowRank(torch.randn(out, 1, generator=draw), torch.randn(1, into, generator=draw) / 4)})
 
 
 def _close(own: Sequence[tuple[float, bool]], other: Sequence[tuple[float, bool]]) -> None:
@@ -101,7 +92,7 @@ def test_an_edit_is_that_of_the_edited_weights(edit: str, tmp_path: Path) -> Non
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     model.save_pretrained(tmp_path / "base")
     tokenizer.save_pretrained(tmp_path / "base")
-    delta = _delta(model, 4)
+    delta = low_rank(model, (2,), 4, scale=0.5)
     save_delta(delta, tmp_path / "edit", model)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     own = get_model("seesaw")(str(tmp_path / "base"), batch_size=4, **{edit: str(tmp_path / "edit")})

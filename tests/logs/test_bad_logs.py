@@ -6,7 +6,7 @@ import contextlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,19 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
+from seesaw_cf.logs import CompareSettings, compare, read_log
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
 ZSTANDARD = 93
 QUICK = CompareSettings(clusters=("passage",), permutations=99)
 
 
-def _compared(tmp_path: Path, made: Made, *allow: str, rows: list[Item] | None = None) -> LogComparison:
-    base = tmp_path / "base"
-    if not base.exists():
-        write_log(base, items(), Made(model="small"))
-        write_log(tmp_path / "changed", items(seed=1) if rows is None else rows, made)
-    return compare(base, tmp_path / "changed", replace(QUICK, allow=allow))
+def _logs(tmp_path: Path, rows: list[Item] | None = None, made: Made | None = None) -> tuple[Path, Path, Path]:
+    """A log of a base, one of a changed model, and the latter's file of samples."""
+    base = write_log(tmp_path / "base", items(), Made(model="small"))
+    changed = write_log(tmp_path / "changed", items(seed=1) if rows is None else rows, made or Made(model="other"))
+    return base, changed, next(changed.rglob("samples_*"))
 
 
 DIFFERENT: Mapping[str, tuple[Made, str]] = {
@@ -45,54 +44,49 @@ DIFFERENT: Mapping[str, tuple[Made, str]] = {
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_logs_that_were_made_otherwise_are_refused_unless_that_is_allowed(name: str, tmp_path: Path) -> None:
     made, message = DIFFERENT[name]
-    made = replace(made, model="other")
+    base, changed, _ = _logs(tmp_path, made=replace(made, model="other"))
     with pytest.raises(SeesawError, match=message) as raised:
-        _compared(tmp_path, made)
+        compare(base, changed, QUICK)
     assert f"--allow {name}" in str(raised.value)
-    comparison = _compared(tmp_path, made, name)
-    assert comparison.counts["paired"].tolist() == [60]
+    assert compare(base, changed, replace(QUICK, allow=(name,))).counts["paired"].tolist() == [60]
 
 
 def test_what_one_log_lacks_is_counted(tmp_path: Path) -> None:
-    comparison = _compared(tmp_path, Made(model="other"), rows=items(seed=1)[5:])
+    base, changed, _ = _logs(tmp_path, items(seed=1)[5:])
+    comparison = compare(base, changed, QUICK)
     assert comparison.counts[["paired", "only_base", "only_changed"]].iloc[0].tolist() == [55, 5, 0]
     assert comparison.screen.missing == "Of 60 items 55 are scored in both logs: 5 are only in small."
 
 
 def test_items_that_were_numbered_anew_are_paired_by_content(tmp_path: Path) -> None:
-    rows = [replace(item, number=item.number) for item in items(seed=1)]
-    turned = write_log(tmp_path / "turned", rows[::-1], Made(model="other"))
-    file = next(turned.rglob("samples_*"))
+    base, turned, file = _logs(tmp_path, items(seed=1)[::-1])
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     file.write_text("".join(json.dumps(line | {"doc_id": number}) + "\n" for number, line in enumerate(lines)))
-    base = write_log(tmp_path / "base", items(), Made(model="small"))
     comparison = compare(base, turned, QUICK)
     assert comparison.counts[["paired", "renumbered", "only_base"]].iloc[0].tolist() == [60, 60, 0]
 
 
 def test_a_log_that_was_cut_is_refused_and_can_be_read_up_to_there(tmp_path: Path) -> None:
-    write_log(tmp_path / "base", items(), Made(model="small"))
-    changed = write_log(tmp_path / "changed", items(seed=1), Made(model="other"))
-    file = next(changed.rglob("samples_*"))
+    base, changed, file = _logs(tmp_path)
     text = file.read_text()
     file.write_text(text[: len(text) * 2 // 3])
     with pytest.raises(SeesawError, match=r"line 41: its last line is not whole, so the log was cut.*--allow cut"):
-        compare(tmp_path / "base", changed, QUICK)
-    comparison = compare(tmp_path / "base", changed, replace(QUICK, allow=("cut",)))
+        compare(base, changed, QUICK)
+    comparison = compare(base, changed, replace(QUICK, allow=("cut",)))
     assert comparison.counts["paired"].tolist() == [40]
     assert any("the items before it count" in note for note in comparison.notes)
     file.write_text("".join(text.splitlines(keepends=True)[:50]))
     with pytest.raises(SeesawError, match="it holds 50 of 60 documents"):
-        compare(tmp_path / "base", changed, QUICK)
+        compare(base, changed, QUICK)
 
 
-def test_repeated_lines_are_counted_and_the_last_counts(tmp_path: Path) -> None:
-    write_log(tmp_path / "base", items(), Made(model="small"))
-    changed = write_log(tmp_path / "changed", items(seed=1), Made(model="other"))
-    file = next(changed.rglob("samples_*"))
+def test_repeated_lines_are_counted_and_a_log_given_twice_is_refused(tmp_path: Path) -> None:
+    base, changed, file = _logs(tmp_path)
     file.write_text(file.read_text() * 2)
-    comparison = compare(tmp_path / "base", changed, QUICK)
+    comparison = compare(base, changed, QUICK)
     assert comparison.counts[["paired", "repeated"]].iloc[0].tolist() == [60, 60]
+    with pytest.raises(SeesawError, match="is given twice"):
+        compare(base, [changed, changed], QUICK)
 
 
 def test_a_group_that_some_items_lack_takes_only_the_others(tmp_path: Path) -> None:
@@ -104,43 +98,29 @@ def test_a_group_that_some_items_lack_takes_only_the_others(tmp_path: Path) -> N
     assert contrast["n"] == 50
 
 
-def _no_score(folder: Path) -> Path:
-    file = folder / "x.csv"
-    file.write_text("item,gender\n1,woman\n")
-    return file
-
-
-def _text(name: str, text: str) -> Callable[[Path], Path]:
-    def write(folder: Path) -> Path:
-        (folder / name).write_text(text)
-        return folder / name
-
-    return write
-
-
-BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
-    "nothing": (lambda folder: folder / "none", "no such file or folder"),
-    "empty folder": (lambda folder: folder, "no log among 0 files"),
-    "no metric": (_no_score, "no column of numbers is a metric"),
-    "no item": (_text("x.csv", "name,acc\na,1\n"), "expected one of item, sample_id, doc_id, id"),
-    "no rows": (_text("x.csv", "item,acc\n"), "no column of numbers is a metric"),
-    "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "a sample of lm_eval with doc_id, metrics"),
-    "list": (_text("samples_x.jsonl", "[1]\n"), "got 1, expected an object"),
-    "no zip": (_text("x.eval", "nope"), "no log of inspect_ai"),
-    "other version": (_text("x.json", '{"version": 9, "status": "success", "eval": {"task": "t"}}'), "log version 9"),
-    "broken run": (
-        _text("x.json", '{"version": 2, "status": "error", "eval": {"task": "t"}}'),
-        "ended with status error",
-    ),
-    "no Parquet": (_text("x.parquet", "nope"), "cannot be read"),
+EVAL = '{{"version": {version}, "status": "{status}", "eval": {{"task": "t"}}}}'
+BAD: Mapping[str, tuple[str, str | None, str]] = {
+    "nothing": ("none", None, "no such file or folder"),
+    "empty folder": ("", None, "no log among 0 files"),
+    "no metric": ("x.csv", "item,gender\n1,woman\n", "no column of numbers is a metric"),
+    "no item": ("x.csv", "name,acc\na,1\n", "expected one of item, sample_id, doc_id, id"),
+    "no rows": ("x.csv", "item,acc\n", "no column of numbers is a metric"),
+    "no JSON": ("samples_x.jsonl", "{}\nnope\n{}\n", "a sample of lm_eval with doc_id, metrics"),
+    "list": ("samples_x.jsonl", "[1]\n", "got 1, expected an object"),
+    "no zip": ("x.eval", "nope", "no log of inspect_ai"),
+    "other version": ("x.json", EVAL.format(version=9, status="success"), "log version 9"),
+    "broken run": ("x.json", EVAL.format(version=2, status="error"), "ended with status error"),
+    "no Parquet": ("x.parquet", "nope", "cannot be read"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_log_is_explained(name: str, tmp_path: Path) -> None:
-    make, message = BAD[name]
+    file, text, message = BAD[name]
+    if text is not None:
+        (tmp_path / file).write_text(text)
     with pytest.raises(SeesawError, match=message):
-        read_log(make(tmp_path))
+        read_log(tmp_path / file)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTANDARD])
@@ -170,12 +150,6 @@ def test_logs_of_two_harnesses_are_refused_and_a_table_beside_a_log_is_none(tmp_
         read_log(folder)
 
 
-def test_a_log_that_is_given_twice_is_refused(tmp_path: Path) -> None:
-    base, changed = (write_log(tmp_path / name, items(), Made(model=name)) for name in ("small", "other"))
-    with pytest.raises(SeesawError, match="is given twice"):
-        compare(base, [changed, changed], QUICK)
-
-
 def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"))
     other = write_log(tmp_path / "b", items(), Made(model="other", task="else"))
@@ -183,8 +157,7 @@ def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> No
         compare(base, other, QUICK)
     same = write_log(tmp_path / "c", items(), Made(model="other"))
     with pytest.raises(
-        SeesawError,
-        match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage",
+        SeesawError, match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage"
     ):
         compare(base, same, replace(QUICK, clusters=("story",)))
     with pytest.raises(SeesawError, match="unknown allow 'shot'"):

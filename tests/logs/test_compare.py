@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from scipy import stats
 
 from seesaw_cf.cli import main
 from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
+from tests import fresh
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
@@ -197,8 +196,5 @@ sys.exit(main(sys.argv[1:]))
 def test_it_runs_without_torch(tmp_path: Path) -> None:
     logs = [write_log(tmp_path / name, items(seed=at), Made(model=name)) for at, name in enumerate("ab")]
     words = ["compare", *map(str, logs), "--permutations", "99", "--out", str(tmp_path / "out")]
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = fresh.python("-c", WITHOUT_TORCH, *words, cwd=ROOT)
     assert "60 items paired in 1 task" in done.stdout

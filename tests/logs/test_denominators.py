@@ -41,6 +41,12 @@ def table(file: Path, scores: Sequence[object], **columns: Sequence[object]) -> 
     return file
 
 
+def compared(folder: Path, base: Sequence[Any], changed: Sequence[Any], **settings: Any) -> LogComparison:
+    """Compare two logs of inspect_ai."""
+    logs = [inspect(folder / f"{name}.json", rows) for name, rows in (("base", base), ("changed", changed))]
+    return compare(logs[0], logs[1], replace(QUICK, **settings))
+
+
 def title(comparison: LogComparison) -> str:
     return f"{comparison.screen.missing} {comparison.screen.title}".strip()
 
@@ -55,12 +61,10 @@ def screen(comparison: LogComparison) -> str:
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("every", [3, 30])
 def test_items_without_a_score_are_not_unchanged(none: Any, turned: bool, every: int, tmp_path: Path) -> None:
-    whole = inspect(tmp_path / "whole.json", [scored("C")] * N)
-    part = inspect(tmp_path / "part.json", [scored("C") if at % every else none for at in range(N)])
-    logs = (part, whole) if turned else (whole, part)
+    whole, part = [scored("C")] * N, [scored("C") if at % every else none for at in range(N)]
     missing = N // every
     before, after = (missing, 0) if turned else (0, missing)
-    comparison = compare(*logs, QUICK)
+    comparison = compared(tmp_path, *((part, whole) if turned else (whole, part)))
     sentence = f"Of 30 items {N - missing} are scored in both logs: {before} before and {after} after have no score. "
     assert title(comparison).startswith(sentence + "No item that both logs score changed")
 
@@ -87,8 +91,7 @@ def test_a_missing_score_of_lm_eval_is_counted(tmp_path: Path) -> None:
 def test_invalidated_samples_do_not_count(side: str, tmp_path: Path) -> None:
     valid = [scored("C" if at % 4 else "I") for at in range(N)]
     marked = [scored("I", invalidation={"reason": "down"}) if at < 10 else row for at, row in enumerate(valid)]
-    logs = {name: inspect(tmp_path / f"{name}.json", marked if name == side else valid) for name in ("base", "changed")}
-    comparison = compare(logs["base"], logs["changed"], QUICK)
+    comparison = compared(tmp_path, *(marked if name == side else valid for name in ("base", "changed")))
     assert comparison.screen.missing == "Of 30 items 20 are scored in both logs: 10 are invalidated."
     assert comparison.screen.title.startswith("No item that both logs score changed")
     assert comparison.counts[["paired", "invalidated", "only_base"]].iloc[0].tolist() == [20, 10, 0]
@@ -101,31 +104,21 @@ def test_an_invalidated_log_that_names_no_sample_is_refused(tmp_path: Path) -> N
 
 
 def test_an_error_beside_a_score_is_left_out_or_wrong(tmp_path: Path) -> None:
-    base = inspect(tmp_path / "base.json", [scored("C")] * N)
     rows = [scored("C", error={"message": "timeout"}) if at < 6 else scored("C") for at in range(N)]
-    changed = inspect(tmp_path / "changed.json", rows)
-    comparison = compare(base, changed, QUICK)
-    assert "0 before and 6 after ended with an error. No item that both logs score changed" in title(comparison)
-    wrong = compare(base, changed, replace(QUICK, errors="wrong"))
-    assert "In quiz match fell from 100.0 % to 80.0 %" in title(wrong)
+    said = title(compared(tmp_path, [scored("C")] * N, rows))
+    assert "0 before and 6 after ended with an error. No item that both logs score changed" in said
+    said = title(compared(tmp_path, [scored("C")] * N, rows, errors="wrong"))
+    assert "In quiz match fell from 100.0 % to 80.0 %" in said
 
 
 def test_an_item_without_a_score_is_wrong_in_its_own_metrics_only(tmp_path: Path) -> None:
     def folder(name: str, missing: int) -> Path:
         (tmp_path / name).mkdir()
         for task, metric in (("a", "acc"), ("b", "exact_match")):
-            numbers = [math.nan if at < missing else 1.0 for at in range(N)]
-            lines = [
-                {
-                    "doc_id": at,
-                    "arguments": [[f"{task}{at}"]],
-                    "filtered_resps": [""],
-                    "metrics": [metric],
-                    metric: number,
-                }
-                for at, number in enumerate(numbers)
-            ]
-            (tmp_path / name / f"samples_{task}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+            asked = [{"doc_id": at, "arguments": [[f"{task}{at}"]], "filtered_resps": [""]} for at in range(N)]
+            scores = [{"metrics": [metric], metric: math.nan if at < missing else 1.0} for at in range(N)]
+            lines = [json.dumps(item | score) + "\n" for item, score in zip(asked, scores, strict=True)]
+            (tmp_path / name / f"samples_{task}.jsonl").write_text("".join(lines))
         return tmp_path / name
 
     wrong = compare(folder("base", 0), folder("changed", 6), replace(QUICK, errors="wrong"))
@@ -137,8 +130,7 @@ def test_an_item_without_a_score_is_wrong_in_its_own_metrics_only(tmp_path: Path
 
 
 def test_a_task_with_items_that_lost_their_score_is_not_unchanged(tmp_path: Path) -> None:
-    base, changed = (inspect(tmp_path / f"{n}.json", [scored("C")] * (N - n) + [scored(None)] * n) for n in (0, 10))
-    frame = compare(base, changed, QUICK).frame
+    frame = compared(tmp_path, [scored("C")] * N, [scored("C")] * (N - 10) + [scored(None)] * 10).frame
     assert frame["verdict"].tolist() == ["too_few"]
 
 
@@ -147,9 +139,8 @@ SPELLINGS = [("yes", "no"), ("Yes", "NO"), (" true", "False"), ("C", "I"), (1, 0
 
 @pytest.mark.parametrize(("right", "wrong"), SPELLINGS)
 def test_words_are_scores_as_inspect_counts_them(right: object, wrong: object, tmp_path: Path) -> None:
-    base = inspect(tmp_path / "base.json", [scored(right if at % 5 else wrong) for at in range(N)])
-    changed = inspect(tmp_path / "changed.json", [scored(wrong)] * N)
-    assert "In quiz match fell from 80.0 % to 0.0 %" in title(compare(base, changed, QUICK))
+    base = [scored(right if at % 5 else wrong) for at in range(N)]
+    assert "In quiz match fell from 80.0 % to 0.0 %" in title(compared(tmp_path, base, [scored(wrong)] * N))
 
 
 @pytest.mark.parametrize("value", ["refused", [1, 0, 0.5], {"part": "refused"}, {"part": [1]}])

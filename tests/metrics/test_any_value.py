@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import json
 import math
 import re
@@ -80,39 +79,14 @@ def answer(compute: Callable[..., Any], columns: dict[str, Any], seconds: float 
         signal.signal(signal.SIGALRM, before)
 
 
-def check(name: str, examples: int) -> None:
-    @settings(derandomize=True, deadline=None, database=None, max_examples=examples, phases=[Phase.generate])
+@pytest.mark.parametrize("name", METRICS)
+def test_damaged_columns_give_a_result_or_a_message(name: str) -> None:
+    @settings(derandomize=True, deadline=None, database=None, phases=[Phase.generate])
     @given(damaged(name))
     def answered(columns: dict[str, Any]) -> None:
         assert answer(unopened(name)._compute, columns)
 
     answered()
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_damaged_columns_give_a_result_or_a_message(name: str) -> None:
-    check(name, 20)
-
-
-@pytest.mark.slow(120)
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", METRICS)
-def test_many_damaged_columns_give_a_result_or_a_message(name: str) -> None:
-    check(name, 1000)
-
-
-@pytest.mark.parametrize(
-    ("broken", "error"),
-    [
-        (lambda: [][0], IndexError),
-        (lambda: math.nan, ValueError),
-        (lambda: {"n": np.int64(1)}, TypeError),
-        (lambda: next(number for number in itertools.count() if number < 0), TimeoutError),
-    ],
-)
-def test_the_check_above_can_fail(broken: Callable[[], Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        answer(broken, {}, seconds=0.2)
 
 
 @pytest.mark.parametrize("name", METRICS)

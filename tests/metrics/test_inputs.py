@@ -263,12 +263,7 @@ def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -
         ),
         ("edit_bias", changed(bias(), "subject", 1, "P0") | {"prompt": ["x"] * 36}, {}, "once in a case"),
         ("cross_property_accuracy", changed(ACCURACY, "post", 0, [-1.0]), {}, "2 candidates but 1 post values"),
-        (
-            "cross_property_accuracy",
-            changed(ACCURACY, "case_id", 1, 1),
-            {},
-            "every case once",
-        ),
+        ("cross_property_accuracy", changed(ACCURACY, "case_id", 1, 1), {}, "every case once"),
         (
             "cross_property_accuracy",
             ACCURACY,

@@ -6,8 +6,6 @@ import ast
 import doctest
 import importlib
 import inspect
-import subprocess
-import sys
 
 import evaluate
 import pandas as pd
@@ -16,6 +14,7 @@ from huggingface_hub import metadata_load
 
 from seesaw_cf.metrics import app
 from seesaw_cf.metrics.register import METRICS
+from tests import fresh
 from tests.conftest import ROOT
 from tests.metrics.test_inputs import COLUMNS
 
@@ -88,5 +87,5 @@ def test_the_page_asks_for_gradio_only_when_opened() -> None:
     pytest.importorskip("gradio", reason="gradio is not installed: pip install -c constraints.txt gradio")
     # In a process of its own: gradio leaves event loops open.
     script = "from seesaw_cf.metrics.app import page; print(len(page().fns))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, cwd=ROOT)
+    done = fresh.python("-c", script, cwd=ROOT)
     assert done.stdout == "2\n", done.stderr[-3000:]

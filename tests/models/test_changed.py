@@ -39,21 +39,30 @@ CLOZES = [
 ]
 
 
-def job_of(folder: Path, *controls: str) -> Job:
-    return Job("base", changed=(f"theirs={folder}",), controls=controls or ("none",), control_seeds=2)
-
-
 def noisy(model: PreTrainedModel, seed: int = 0, scale: float = 0.02) -> PreTrainedModel:
     """A copy with noise in every weight: a fine-tune."""
-    other, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in other.parameters():
-            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+    other = copy.deepcopy(model)
+    jitter(other, seed, scale)
     return other
 
 
-def read(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> SecondModel:
-    return find_changed(str(folder)).load(model, tokenizer)
+def jitter(model: PreTrainedModel, seed: int, scale: float) -> None:
+    """Add noise to every weight that is trained."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+
+
+def read(folder: Path) -> SecondModel:
+    return find_changed(str(folder)).load(small.model(), byte_level(bos=False))
+
+
+def external(folder: Path, model: PreTrainedModel, control: str = "none", tokenizer: Any = None) -> tuple[Any, Any]:
+    """The changed model of a folder with its controls, and what is written about them."""
+    job = Job("base", changed=(f"theirs={folder}",), controls=(control,), control_seeds=2)
+    return read_external(find_external(job, ()), model, tokenizer or byte_level(bos=False), job, {})
 
 
 def logprobs(scorer: Any, clozes: list[Cloze] = CLOZES) -> list[float]:
@@ -64,8 +73,7 @@ def check_law(folder: Path, direct: Any, tokenizer: PreTrainedTokenizerBase | No
     """The changed model scores as it does when loaded directly; the base keeps its bytes."""
     model, own = small.model(), byte_level(bos=False)
     before = fingerprint(model)
-    job = job_of(folder)
-    models, _ = read_external(find_external(job, ()), model, own, job, {})
+    models, _ = external(folder, model)
     wanted = logprobs(HFScorer(direct.eval(), tokenizer or own))
     plain = logprobs(HFScorer(model, own))
     assert max(abs(a - b) for a, b in zip(wanted, plain, strict=True)) > 100 * NATS, "the change moves something"
@@ -109,11 +117,7 @@ def adapter(kind: str, folder: Path) -> tuple[Any, Any]:
     """Save an adapter with random numbers; return peft and the adapted model."""
     peft = pytest.importorskip("peft", reason="peft is not installed")
     wrapped = peft.get_peft_model(small.model(), ADAPTERS[kind](peft))
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in wrapped.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    jitter(wrapped, 1, 0.1)
     wrapped.save_pretrained(folder)
     return peft, wrapped
 
@@ -134,10 +138,7 @@ def test_an_adapter_with_tokens_of_its_own(tmp_path: Path) -> None:
     model.resize_token_embeddings(502, mean_resizing=False)
     config = peft.LoraConfig(r=2, target_modules=["q_proj"], modules_to_save=["embed_tokens", "lm_head"])
     wrapped = peft.get_peft_model(model, config)
-    with torch.no_grad():
-        for parameter in wrapped.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    jitter(wrapped, 2, 0.1)
     wrapped.save_pretrained(tmp_path / "adapter")
     tokenizer.save_pretrained(tmp_path / "adapter")
     check_law(tmp_path / "adapter", wrapped, tokenizer)
@@ -148,13 +149,12 @@ def test_an_adapter_that_puts_tokens_before_texts_is_refused(tmp_path: Path) -> 
     config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
     peft.get_peft_model(small.model(), config).save_pretrained(tmp_path / "adapter")
     with pytest.raises(RecordError, match="PROMPT_TUNING adapter puts tokens of its own before every text"):
-        read(tmp_path / "adapter", small.model(), byte_level(bos=False))
+        read(tmp_path / "adapter")
 
 
 def test_an_adapter_that_cannot_be_merged_is_asked_as_it_is(tmp_path: Path) -> None:
     adapter("LoRA with biases", tmp_path / "adapter")
-    model, tokenizer, job = small.model(), byte_level(bos=False), job_of(tmp_path / "adapter", "random")
-    models, facts = read_external(find_external(job, ()), model, tokenizer, job, {})
+    models, facts = external(tmp_path / "adapter", small.model(), "random")
     assert list(models) == ["theirs"]
     assert facts["theirs"]["notes"] == [
         "this LORA adapter is asked as peft runs it, not merged",
@@ -189,7 +189,7 @@ def test_adapters_that_cannot_be_audited(kind: str, tmp_path: Path) -> None:
     adapter("LoRA", tmp_path / "adapter")
     damage(tmp_path / "adapter")
     with pytest.raises(error, match=message):
-        read(tmp_path / "adapter", small.model(), byte_level(bos=False))
+        read(tmp_path / "adapter")
 
 
 # Checkpoints.
@@ -220,13 +220,13 @@ def test_a_saved_delta(tmp_path: Path) -> None:
         check_law(tmp_path / "delta", direct)
     save_delta(WeightDelta({}, {}, "Q: a? A: b\n"), tmp_path / "context", small.model())
     with pytest.raises(RecordError, match="puts a text before every prompt"):
-        read(tmp_path / "context", small.model(), byte_level(bos=False))
+        read(tmp_path / "context")
 
 
 def test_random_controls_have_the_norm_of_the_difference(tmp_path: Path) -> None:
     noisy(small.model()).save_pretrained(tmp_path / "tuned")
-    model, tokenizer, job = small.model(), byte_level(bos=False), job_of(tmp_path / "tuned", "random")
-    models, facts = read_external(find_external(job, ()), model, tokenizer, job, {})
+    model = small.model()
+    models, facts = external(tmp_path / "tuned", model, "random")
     assert list(models) == ["theirs", "random(theirs)", "random(theirs, 2)"]
     assert facts["theirs"]["null"] == "noise"
     wanted = norms_between(model, models["theirs"].load().model)
@@ -238,8 +238,8 @@ def test_random_controls_have_the_norm_of_the_difference(tmp_path: Path) -> None
 
 def test_one_changed_model_is_held_at_a_time(tmp_path: Path) -> None:
     noisy(small.model()).save_pretrained(tmp_path / "tuned")
-    model, tokenizer, job = small.model(), byte_level(bos=False), job_of(tmp_path / "tuned", "random")
-    models, _ = read_external(find_external(job, ()), model, tokenizer, job, {})
+    model = small.model()
+    models, _ = external(tmp_path / "tuned", model, "random")
     loaded: list[str] = []
 
     def watched(name: str) -> SecondModel:
@@ -277,8 +277,7 @@ def quantised(method: str, model: PreTrainedModel, folder: Path) -> PreTrainedMo
 def test_quantised_checkpoints_are_asked_as_transformers_loads_them(method: str, tmp_path: Path) -> None:
     model, own = load_model("seesaw-tiny", device="cpu", progress=False)
     direct = quantised(method, model, tmp_path)
-    job = job_of(tmp_path / "quantised", "random")
-    models, facts = read_external(find_external(job, ()), model, own, job, {})
+    models, facts = external(tmp_path / "quantised", model, "random", own)
     assert "asked one text at a time" in facts["theirs"]["notes"][-1]
     assert facts["theirs"]["null"] == "noise"
     second = SecondModels(model, models)

@@ -17,11 +17,7 @@ from transformers import AutoConfig, PreTrainedModel
 
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
-from seesaw_cf.models.identity import (
-    fingerprint,
-    has_own_code,
-    identity,
-)
+from seesaw_cf.models.identity import fingerprint, has_own_code, identity
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.pre_scores import pre_scores
 from seesaw_cf.types import Cloze

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +53,20 @@ def _saved(folder: Path, kind: str = "llama") -> Path:
     return folder
 
 
-def _drop(tensors: dict[str, torch.Tensor], name: str) -> None:
-    del tensors[name]
-
-
-def _cut(tensors: dict[str, torch.Tensor], name: str) -> None:
-    tensors[name] = tensors[name][:-1].contiguous()
+DOWN = "model.layers.1.mlp.down_proj.weight"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_drop, r"tensors 1 missing in the files \(model\.layers\.1\.mlp\.down_proj\.weight\)"),
-        (_cut, r"1 of another shape \(model\.layers\.1\.mlp\.down_proj\.weight \(\d+, \d+\) instead of \(\d+, \d+\)\)"),
+        (
+            lambda tensors: tensors.pop(DOWN),
+            rf"tensors 1 missing in the files \({re.escape(DOWN)}\)",
+        ),
+        (
+            lambda tensors: tensors.update({DOWN: tensors[DOWN][:-1].contiguous()}),
+            rf"1 of another shape \({re.escape(DOWN)} \(\d+, \d+\) instead of \(\d+, \d+\)\)",
+        ),
     ],
 )
 def test_a_checkpoint_that_is_not_the_model_is_refused(
@@ -71,7 +74,7 @@ def test_a_checkpoint_that_is_not_the_model_is_refused(
 ) -> None:
     folder = _saved(tmp_path / "model")
     tensors = load_file(folder / "model.safetensors")
-    change(tensors, "model.layers.1.mlp.down_proj.weight")
+    change(tensors)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     capfd.readouterr()
     with pytest.raises(UnsupportedModelError, match=message):
@@ -79,28 +82,17 @@ def test_a_checkpoint_that_is_not_the_model_is_refused(
     assert capfd.readouterr().err == ""  # neither transformers' own table nor its bar
 
 
-def _truncate(folder: Path) -> None:
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:5000])
-
-
-def _only_pickle(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
-def _no_tokenizer(folder: Path) -> None:
-    for file in folder.glob("token*"):
-        file.unlink()
+WEIGHTS = "model.safetensors"
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_truncate, "A weights file is damaged. Download it again"),
-        (_only_pickle, r"pickle \(\.bin\) is not read, because it can run code\. .* convert it once"),
-        (_no_tokenizer, "Expected a tokenizer beside the weights"),
-        (lambda folder: (folder / "config.json").write_text("{"), r"Expected a config\.json of a transformers causal"),
-        (lambda folder: (folder / "config.json").write_text("{}"), r"Expected a config\.json of a transformers causal"),
+        (lambda at: os.truncate(at / WEIGHTS, 5000), "A weights file is damaged. Download it again"),
+        (lambda at: (at / WEIGHTS).rename(at / "pytorch_model.bin"), r"pickle \(\.bin\) is not read.* convert it once"),
+        (lambda at: [file.unlink() for file in at.glob("token*")], "Expected a tokenizer beside the weights"),
+        (lambda at: (at / "config.json").write_text("{"), r"Expected a config\.json of a transformers causal"),
+        (lambda at: (at / "config.json").write_text("{}"), r"Expected a config\.json of a transformers causal"),
     ],
 )
 def test_damaged_folders_say_what_to_do(tmp_path: Path, damage: Any, message: str) -> None:

@@ -7,10 +7,7 @@ import pytest
 from benchmarks.tiny_model.card import held_out_texts, knowledge_table
 from benchmarks.tiny_model.corpus import Person, prompts, read_people
 from benchmarks.tiny_model.evaluate import knowledge, perplexity, rank
-from benchmarks.tiny_model.train import (
-    ROOT,
-    hash_people,
-)
+from benchmarks.tiny_model.train import ROOT, hash_people
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.names import model_path
 

@@ -1,4 +1,4 @@
-"""What is loaded can be asked: causal, finite, with an embedding for what the tokenizer puts into texts."""
+"""What is loaded can be asked: causal, finite, with an embedding for each token, a first one where it is needed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from seesaw_cf.errors import UnsupportedModelError
-from seesaw_cf.models import load_model
-from seesaw_cf.models.trial import check_model
+from seesaw_cf.models import load_model, model_parts
+from seesaw_cf.models.trial import check_model, warn_without_bos
+from tests.fakes import tiny_model
 from tests.scoring.models import CONFIGS, make
 from tests.tokenizer_styles import byte_level
 
@@ -69,3 +70,43 @@ def test_a_token_that_no_text_needs_may_be_beyond(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         check_model(model, tokenizer)
     assert "no embedding for 1 tokens of its tokenizer (['<image>'])" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["gemma", "gemma2", "gemma3_text"])
+def test_gemma_without_its_first_token_is_warned_of_once(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    model, tokenizer = tiny_model(kind), byte_level(bos=False)
+    assert warn_without_bos(model, tokenizer)
+    assert warn_without_bos(model, tokenizer)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "was trained with a beginning-of-text token" in record.getMessage()
+    assert "'a' becomes ['a']" in record.getMessage()
+    assert "add_bos_token=True" in record.getMessage()
+
+
+@pytest.mark.parametrize("kind", ["gemma3_text", "llama", "gpt2"])
+def test_nothing_is_said_where_it_is_there_or_not_needed(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert not warn_without_bos(tiny_model(kind, bos_token_id=1), byte_level(bos=True))
+    assert warn_without_bos(tiny_model(kind), byte_level(bos=False)) == (kind == "gemma3_text")
+    assert bool(caplog.text) == (kind == "gemma3_text")
+
+
+KINDS = ["gpt2", "llama", "opt"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layer", [-1, 4, 10**9])
+@pytest.mark.parametrize("method", ["block", "mlp_out", "weight_name", "weight", "key_size"])
+def test_a_block_that_is_not_there(kind: str, layer: int, method: str) -> None:
+    """The tiny models have four blocks."""
+    parts = model_parts(tiny_model(kind))
+    with pytest.raises(UnsupportedModelError, match=rf"layer {layer}: \w+ has blocks 0 to 3\."):
+        getattr(parts, method)(layer)
+
+
+@pytest.mark.parametrize("layers", [[], [-1], [0, 4], [1, 1], [True], [0.5], ["1"], [None], [torch.tensor(1)], [[1]]])
+def test_layers_that_cannot_be_edited(layers: list[Any]) -> None:
+    parts = model_parts(tiny_model("llama"))
+    with pytest.raises(UnsupportedModelError, match=r"expected different numbers from 0 to 3 \(LlamaForCausalLM has 4"):
+        parts.check_layers(iter(layers), "ROMEConfig")
+    parts.check_layers(iter([2, 0]), "ROMEConfig")

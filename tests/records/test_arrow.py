@@ -26,22 +26,6 @@ def test_cases_survive_the_table(cases: list[Case]) -> None:
     assert table_to_cases(table) == cases
 
 
-def test_none_and_empty_stay_apart() -> None:
-    case = dataclasses.replace(
-        parse_record(samples.SEESAW),
-        attribute_prompts=(
-            AttributePrompt("a", Entity(None, ""), living=None, sitelinks=None),
-            AttributePrompt("b", Entity("", "x"), living=False, sitelinks=0),
-        ),
-        extra={"none": None, "empty": [], "object": {}},
-    )
-    (back,) = table_to_cases(cases_to_table([case]))
-    assert back == case
-    assert [row.subject.id for row in back.attribute_prompts] == [None, ""]
-    assert [row.living for row in back.attribute_prompts] == [None, False]
-    assert [row.sitelinks for row in back.attribute_prompts] == [None, 0]
-
-
 def test_what_edits_have_in_common_is_in_memory_once() -> None:
     table = cases_to_table([dataclasses.replace(parse_record(samples.SEESAW), case_id=number) for number in range(2)])
     one, other = (case.attribute_prompts for case in table_to_cases(table))

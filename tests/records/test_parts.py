@@ -18,13 +18,12 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record
 from seesaw_cf.records.importing import summarise
 from seesaw_cf.records.load import load_cases, load_revised_cases, path
-from seesaw_cf.records.relations import TEMPLATES
+from seesaw_cf.records.relations import PAIRS, RELATIONS, TEMPLATES
 from seesaw_cf.types import Case
 from tests.records import samples
 
 TABLES = sorted(file.stem for file in groups.TABLES.glob("*.csv"))
 ETHNIC = list(groups.table("ethnic_groups"))
-GENDERS = list(groups.table("genders"))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -126,3 +125,24 @@ def test_every_split_of_the_hub_is_read_and_checked(
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: load(str(tmp_path), "default", **cached))
     with pytest.raises(RecordError, match=message):
         load_cases("org/cases", "default")
+
+
+def test_the_23_templates_of_appendix_a() -> None:
+    """Gender 1; work 3 open, 10 cloze, 1 cross-property; citizenship 1; birth 1; language 3 and 2; free 1."""
+    assert len(TEMPLATES) == 23
+    assert len({t.id for t in TEMPLATES}) == 23
+    assert all(t.present.count("{}") == 1 and t.past.count("{}") == 1 for t in TEMPLATES)
+    counts = {
+        (p, use): sum(t.relation_id == p and t.use == use for t in TEMPLATES)
+        for p in RELATIONS
+        for use in ("cloze", "property", "open")
+    }
+    assert counts["P101", "cloze"] == 10
+    assert counts["P101", "open"] == counts["P103", "open"] == 3
+    assert counts["P103", "cloze"] == 2
+    assert counts["P21", "cloze"] == counts["P27", "cloze"] == counts["P19", "cloze"] == counts["P101", "property"] == 1
+
+
+def test_the_eight_pairs_of_table_7() -> None:
+    assert len(PAIRS) == len(set(PAIRS)) == 8
+    assert all(a in RELATIONS and b in RELATIONS and a != b for a, b in PAIRS)

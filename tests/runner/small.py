@@ -43,6 +43,13 @@ def model(vocab_size: int = 500, width: int = 16) -> LlamaForCausalLM:
     return LlamaForCausalLM(config).eval()
 
 
+def save(folder: Path) -> Path:
+    """Write the model and its tokenizer."""
+    model().save_pretrained(folder)
+    byte_level(bos=False).save_pretrained(folder)
+    return folder
+
+
 def cases() -> list[Case]:
     made = []
     for number in range(9):

@@ -22,8 +22,7 @@ from tests.tokenizer_styles import byte_level
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seesaw_cf.run.edits.blocks", partial(blocks, size=10))
 
 
@@ -61,6 +60,11 @@ def test_another_editor_and_another_block_size_find_the_scores_of_the_first_run(
     other, busy = _make(tmp_path / "c", threads=2)  # what can change rounding is not shared
     assert other.before.of(other.units).scores.keys() == expected.scores.keys()
     assert len(busy.asked) == len(parts)
+    for file in (tmp_path / "cache" / "pre").glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:50])
+    mended, busy = _make(tmp_path / "d", block=8)
+    assert mended.before.of(mended.units) == expected
+    assert len(busy.asked) == len(parts), "what is damaged is made again"
 
 
 def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:

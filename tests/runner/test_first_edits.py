@@ -33,7 +33,6 @@ def run(out: Path, name: str = "nudge", ignore_damage: bool = False, **changes: 
 
 @pytest.fixture(autouse=True)
 def _collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     counts = Locality("neighbours", 0.66, 0.11, 40, Estimate(0.125, 0.02, 0.47, n=8))
     monkeypatch.setattr(store, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
 

@@ -14,14 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.control_names import (
-    CONTROLS,
-    control_name,
-    first_seed,
-    is_control,
-    planned,
-    split_control,
-)
+from seesaw_cf.editors.control_names import CONTROLS, control_name, first_seed, is_control, planned, split_control
 from seesaw_cf.editors.controls import IdentityControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike import IKE
@@ -34,20 +27,6 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, settings_of
 from seesaw_cf.run.manifest import check_places
 from tests.runner import small
-from tests.tokenizer_styles import byte_level
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    where = tmp_path_factory.mktemp("model")
-    small.model().save_pretrained(where)
-    byte_level(bos=False).save_pretrained(where)
-    return str(where)
 
 
 @pytest.fixture
@@ -58,73 +37,51 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "load_model", loaded)
 
 
-def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
-    file = tmp_path / "editors.json"
-    file.write_text(json.dumps(found))
-    return file
+def job(base: Path, **changes: Any) -> Job:
+    return Job(str(base), **{"editors": ("ft",), "data": "sample", "limit": 2, "device": "cpu", **changes})
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"editors": ("rome",)}, r"rome: texts are needed .* with --corpus: a text file"),
-        ({"editors": ("ft",), "controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
-        (
-            {"editors": ("identity",), "controls": ("none",)},
-            r"needs an editor that it is the control of.* --editor memit --control identity",
-        ),
+        ({"controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
+        ({"editors": ("identity",), "controls": ("none",)}, r"needs an editor that it is the control of"),
         ({"editors": ("ike",), "controls": ("random",)}, r"random\(ike\): in-context editing changes no weights"),
         ({"editors": ("fft",)}, "unknown editor 'fft'"),
-        ({"editors": ("ft",), "protocol": "singel"}, "Did you mean 'single'"),
-        ({"editors": ("ft",), "scorer": "try"}, "unknown scorer"),
+        ({"protocol": "singel"}, "Did you mean 'single'"),
+        ({"scorer": "try"}, "unknown scorer"),
+        ({"editors": ("ike",), "checkpoints": True}, "checkpoints"),
+        ({"editors": (), "changed": ("mine=org/name",), "checkpoints": True}, "checkpoints"),
+        ({"editor_config": {"ft": {"layers": [9]}}}, "9"),
+        ({"editor_config": {"ft": {"layerz": [1]}}}, "unknown setting of FTConfig 'layerz'. Did you mean 'layers'"),
+        ({"editor_config": {"memit": {}}}, "unknown editor of this run 'memit'"),
+        (
+            {"controls": ("identity",), "editor_config": {"identity": {"editor": "rome"}}},
+            "a control of a run wraps each of its editors",
+        ),
+        ({"editors": (), "changed": ()}, "neither an editor nor a changed model, so nothing is audited"),
     ],
 )
-def test_what_is_missing_is_said(tmp_path: Path, folder: str, changes: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_a_job_is_said(tmp_path: Path, base: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(SeesawError, match=message):
-        make_run(Job(folder, **{"data": "sample", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
+        make_run(job(base, **changes), tmp_path / "run")
 
 
 @pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize(
-    ("settings", "error"),
-    [({}, "rome: texts are needed"), ({"rome": {"use_moments": False}}, "the weights were loaded")],
-)
-def test_missing_texts_are_told_before_weights_are_loaded(
-    tmp_path: Path, folder: str, settings: dict[str, Any], error: str
-) -> None:
-    job = Job(
-        folder,
-        editors=("rome",),
-        data="sample",
-        limit=2,
-        device="cpu",
-        editor_config=_settings(tmp_path, settings),
-    )
-    with pytest.raises((SeesawError, AssertionError), match=error):
-        make_run(job, tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
+    ("changes", "error"),
     [
-        ({"ft": {"layers": [9]}}, "9"),
-        ({"ft": {"layerz": [1]}}, "unknown setting of FTConfig 'layerz'. Did you mean 'layers'"),
-        ({"memit": {}}, "unknown editor of this run 'memit'"),
-        ({"identity": {"editor": "rome"}}, "a control of a run wraps each of its editors"),
+        ({}, "rome: texts are needed"),
+        ({"editor_config": {"rome": {"use_moments": False}}}, "the weights were loaded"),
+        ({"editors": ("ft",), "configs": ("cross_subject",) * 2}, "case numbers occur twice, .* one at a time"),
     ],
 )
-def test_settings_are_checked(tmp_path: Path, folder: str, settings: dict[str, Any], message: str) -> None:
-    job = Job(
-        folder,
-        editors=("ft",),
-        controls=("identity",),
-        data="sample",
-        limit=2,
-        device="cpu",
-        editor_config=_settings(tmp_path, settings),
-    )
-    with pytest.raises(SeesawError, match=message):
-        make_run(job, tmp_path / "run")
+def test_what_can_be_told_is_told_before_weights_are_loaded(
+    tmp_path: Path, base: Path, changes: dict[str, Any], error: str
+) -> None:
+    with pytest.raises((SeesawError, AssertionError), match=error):
+        make_run(job(base, **{"editors": ("rome",), "limit": None, **changes}), tmp_path / "run")
 
 
 def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:
@@ -186,12 +143,6 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
         editor_settings(tmp_path / "x", ["ft"])
 
 
-@pytest.mark.usefixtures("no_weights")
-def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
-        make_run(Job("seesaw-tiny", editors=("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
-
-
 @given(count=st.integers(1, 7), together=st.integers(1, 8))
 @settings(deadline=None)
 def test_the_checksum_of_cases_is_that_of_one_list_of_rows(count: int, together: int) -> None:
@@ -213,9 +164,3 @@ def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path, monkeyp
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(StorageError, match="SEESAW_CF_CACHE"):
         check_places(tmp_path / "run")
-
-
-@pytest.mark.parametrize("words", [{"editors": ("ike",)}, {"changed": ("mine=org/name",)}])
-def test_checkpoints_of_nothing_are_refused(words: Any) -> None:
-    with pytest.raises(RecordError, match="checkpoints"):
-        Job("seesaw-tiny", checkpoints=True, **words)

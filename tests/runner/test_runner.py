@@ -28,17 +28,11 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
 from seesaw_cf.scoring import HFScorer
-from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
 TABLES = ("scores.parquet", "edits.parquet")
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
 
 
 def test_rows_are_what_was_asked_and_post_scores_are_the_edited_models(tmp_path: Path) -> None:
@@ -96,21 +90,6 @@ def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest
     assert next(unit.key for unit in units(own, "single")) == "P19-00000000"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"editors": {"nudge": {"lr": 1.0}}}, r"editors\.nudge\.lr: the folder has None, this run 1\.0"),
-        ({"model": {"id": "other"}}, r"model\.id: the folder has 'small', this run 'other'"),
-        ({"protocol": "batch"}, r"protocol: the folder has 'single', this run 'batch'"),
-    ],
-)
-def test_a_folder_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    small.run(tmp_path / "run")
-    with pytest.raises(RunFolderError, match=message):
-        small.run(tmp_path / "run", **changes)
-
-
 def test_other_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match="is not a run folder"):
@@ -119,17 +98,6 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(RunFolderError, match="damaged"):
         small.run(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_damaged_shard_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    small.run(tmp_path / "run")
-    whole = [(tmp_path / "run" / table).read_bytes() for table in TABLES]
-    shard = next((tmp_path / "run").rglob("shards/nudge/*.parquet"))
-    shard.write_bytes(shard.read_bytes()[:100])
-    small.run(tmp_path / "run")
-    assert [(tmp_path / "run" / table).read_bytes() for table in TABLES] == whole
-    assert f"{shard} is damaged and made again" in caplog.text
 
 
 def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_cases(
@@ -253,35 +221,12 @@ def test_context_edits_put_their_text_before_every_prompt(tmp_path: Path) -> Non
     assert not row["prompt"].startswith("Marie Curie was born in London.\n")
 
 
-def test_pre_edit_scores_are_computed_once_and_a_damaged_cache_file_is_made_again(tmp_path: Path) -> None:
-    class Counting:
-        asked = 0
-
-        def score(self, clozes: Sequence[Cloze]) -> list[Any]:
-            Counting.asked += len(clozes)
-            return HFScorer(small.model(), byte_level(bos=False)).score(clozes)
-
-    clozes = [q.cloze for case in small.cases() for q in questions(case)]
-    parts = blocks(clozes + clozes)
-    assert [cloze for part in parts for cloze in part] == sorted(set(clozes))
-    first = list(pre_scores(Counting(), parts, {"model": "m"}))
-    assert Counting.asked == len(set(clozes))
-    assert list(pre_scores(Counting(), parts, {"model": "m"})) == first
-    assert Counting.asked == len(set(clozes))
-    list(pre_scores(Counting(), parts, {"model": "another"}))
-    assert Counting.asked == 2 * len(set(clozes))
-    for file in (tmp_path / "cache" / "pre").iterdir():
-        file.write_bytes(file.read_bytes()[:50])
-    assert list(pre_scores(Counting(), parts, {"model": "m"})) == first
-    assert Counting.asked == 3 * len(set(clozes))
-
-
-@pytest.mark.slow
 class _Forgets:
     def __new__(cls, editor: Any, limit: int) -> Any:
         return editor
 
 
+@pytest.mark.slow
 def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`random` needs the very edits that were audited: they are made once, and the tables are the same either way."""
     made: list[int] = []
@@ -292,18 +237,9 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
         return edit_each(self, model, tokenizer, requests)
 
     monkeypatch.setattr(LoRA, "edit_each", counted)
-    settings = tmp_path / "lora.json"
-    settings.write_text('{"lora": {"layers": [0], "steps": 2}}')
-    job = Job(
-        "seesaw-tiny",
-        editors=("lora",),
-        controls=("random", "identity"),
-        configs=("cross_subject",),
-        limit=4,
-        editor_config=settings,
-        device="cpu",
-        block=2,
-    )
+    editors: Any = {"editors": ("lora",), "editor_config": {"lora": {"layers": [0], "steps": 2}}}
+    editors |= {"controls": ("random", "identity"), "configs": ("cross_subject",)}
+    job = Job("seesaw-tiny", **editors, limit=4, device="cpu", block=2)
     run_job(job, tmp_path / "kept", progress=False)
     assert made == [2, 2] * 2  # the edits, and those of identity
     monkeypatch.setattr(remembered, "_size", lambda _: 10**12)

@@ -47,35 +47,12 @@ def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
     asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
     table = score_table(score_rows("rome", CASE, [asked], {asked.cloze: BEFORE}, {asked.cloze: LATER}))
     assert table.schema == SCORES
-    assert table.to_pylist()[1:] == [
-        {
-            "editor": "rome",
-            "case_id": 7,
-            "edit_relation": "P27",
-            "effect_relation": "P27",
-            "kind": "cross_subject",
-            "prompt_id": 0,
-            "template_id": "P27-01",
-            "prompt": "Ada lives in",
-            "subject_id": "Q7",
-            "subject": "Ada",
-            "gender": ["female"],
-            "race": ["white"],
-            "region": ["Europe"],
-            "holds": "target_true",
-            "target": "Oslo",
-            "role": "target_true",
-            "gold": False,
-            "phase": "post",
-            "logprob": -1.5,
-            "n_tokens": 3,
-            "greedy": False,
-            "status": "ok",
-            "n_greedy": 1,
-            "n_kept": 2,
-            "sitelinks": 31,
-        }
-    ]
+    of_edit = {"editor": "rome", "case_id": 7, "edit_relation": "P27", "effect_relation": "P27", "phase": "post"}
+    of_question = {"kind": "cross_subject", "prompt_id": 0, "template_id": "P27-01", "prompt": "Ada lives in"}
+    of_person = {"subject_id": "Q7", "subject": "Ada", "gender": ["female"], "race": ["white"], "region": ["Europe"]}
+    of_answer = {"holds": "target_true", "target": "Oslo", "role": "target_true", "gold": False, "sitelinks": 31}
+    of_score = {"logprob": -1.5, "n_tokens": 3, "greedy": False, "status": "ok", "n_greedy": 1, "n_kept": 2}
+    assert table.to_pylist()[1:] == [of_edit | of_question | of_person | of_answer | of_score]
 
 
 def test_what_was_first_is_compared_with_what_was_first_before() -> None:

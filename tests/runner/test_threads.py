@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import claim_folder
+from tests import fresh
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -50,17 +49,9 @@ def _run(out: Path, threads: int, *engine: str) -> None:
     env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     options = ["audit", "seesaw-tiny", "--control", "none", "--device", "cpu", "--editor", "memit", "--limit", "2",
                "--block", "1", "--config", "cross_subject"]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "seesaw_cf", *options, *engine, "--quiet", "--threads", str(threads), "--out", str(out)],
-        cwd=ROOT,
-        # Threads that wait do not spin: other tests need the cores.
-        env={**env, "OMP_WAIT_POLICY": "PASSIVE", "SEESAW_CF_CACHE": f"{out}.cache"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    options += [*engine, "--quiet", "--threads", str(threads), "--out", str(out)]
+    env |= {"OMP_WAIT_POLICY": "PASSIVE", "SEESAW_CF_CACHE": f"{out}.cache"}  # threads that wait do not spin
+    fresh.python("-m", "seesaw_cf", *options, cwd=ROOT, env=env)
 
 
 @pytest.mark.slow(40)

@@ -1,12 +1,19 @@
-"""The run of one process, which several workers must write byte for byte."""
+"""A tokenizer, and the run of one process, which several workers must write byte for byte."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from transformers import PreTrainedTokenizerBase
 
 from tests.scoring.shared_run import make
+from tests.tokenizer_styles import byte_level
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return byte_level(bos=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
-"""The head: float32 for every dtype, nothing left behind."""
+"""The head: float32 for every dtype, nothing left behind; a model spread over devices gives the same scores."""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,13 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.models.load import load_model
+from seesaw_cf.scoring import EditedScorer, TrieScorer
 from seesaw_cf.scoring.forward import wide_head
+from tests.fakes import low_rank
 from tests.scoring.models import make
+from tests.scoring.work import clozes, worst
 
 
 def head_of(model: nn.Module) -> nn.Linear:
@@ -81,3 +87,22 @@ def test_float32_heads_are_left_alone_and_gradients_take_the_librarys_way(dtype:
         assert ("forward" in vars(head)) == exchanged
         assert torch.equal(head(given), nn.functional.linear(given, head.weight))
     assert "forward" not in vars(head)
+
+
+@pytest.mark.slow
+def test_a_spread_model_gives_the_same_scores() -> None:
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    model, tokenizer = load_model("seesaw-tiny", device="balanced")
+    alone, _ = load_model("seesaw-tiny", device="cpu")
+    if not torch.cuda.is_available():
+        assert model.device.type == "cpu"
+    assert worst(TrieScorer(model, tokenizer).score(clozes(2)), TrieScorer(alone, tokenizer).score(clozes(2))) < 1e-4
+    jobs = [(low_rank(alone, (2,), seed), clozes(1)) for seed in range(2)]
+    first, second = (EditedScorer(TrieScorer(m, tokenizer), "together").score(jobs) for m in (model, alone))
+    assert max(worst(a, b) for a, b in zip(first, second, strict=True)) < 1e-4
+
+
+def test_without_accelerate_a_spread_model_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UnknownNameError, match="device 'balanced' needs accelerate"):
+        load_model("seesaw-tiny", device="balanced")

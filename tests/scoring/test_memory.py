@@ -14,15 +14,10 @@ import seesaw_cf.scoring.hf_scorer
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
+from tests.fakes import low_rank
 from tests.scoring.models import make
-from tests.scoring.test_edited import by_hand, low_rank
+from tests.scoring.test_edited import by_hand
 from tests.scoring.work import candidates, clozes, worst
-from tests.tokenizer_styles import byte_level
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> PreTrainedTokenizerBase:
-    return byte_level(bos=True)
 
 
 def _small_machine(model: Any, tokens: int) -> None:
@@ -105,13 +100,6 @@ def test_a_budget_bounds_tokens_and_logits(tokenizer: PreTrainedTokenizerBase) -
     scorer.score(work)
     assert len(sizes) > 1
     assert max(sizes) <= max(scorer.tokens_per_pass, 4 * 20)
-
-
-def test_slabs_change_rounding_only(tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make("gpt2")
-    expected = TrieScorer(model, tokenizer).score(clozes())
-    monkeypatch.setattr(TrieScorer, "texts_at_once", 11)
-    assert worst(TrieScorer(model, tokenizer).score(clozes() * 2), expected * 2) < 1e-5
 
 
 def test_edited_models_keep_the_budget_with_many_texts(

@@ -19,12 +19,7 @@ from seesaw_cf.types import Cloze
 from tests.fakes import every_kind
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import candidates, clozes, worst
-from tests.tokenizer_styles import STYLES, byte_level
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> PreTrainedTokenizerBase:
-    return byte_level(bos=True)
+from tests.tokenizer_styles import STYLES
 
 
 @pytest.mark.parametrize("kind", every_kind(CONFIGS))

@@ -10,9 +10,8 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from seesaw_cf.run.questions import find_indistinct, questions
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
-from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from seesaw_cf.types import Cloze
 from tests.scoring.models import make
 from tests.tokenizer_styles import byte_level
 
@@ -37,19 +36,6 @@ def test_an_answer_that_the_tokenizer_does_not_know_is_not_scored(kind: type[HFS
         assert math.isnan(score.logprob)
         assert "the tokenizer does not know the answer (it becomes '[UNK]')" in score.status
         assert "Use another answer" in score.status
-
-
-def test_two_answers_with_the_same_tokens_are_marked_and_others_are_not() -> None:
-    tokenizer = by_words()
-    request = EditRequest("{} was born in", "Ada", "P19", Entity(None, "Malmö"), Entity(None, "malmo"))
-    other = EditRequest("{} was born in", "Ada", "P19", Entity(None, "London"), Entity(None, "Paris"))
-    asked = [(case, list(questions(case))) for case in (Case(0, request), Case(1, other))]
-    clozes = [q.cloze for _, qs in asked for q in qs]
-    scores = dict(zip(clozes, HFScorer(make("llama"), tokenizer).score(clozes), strict=True))
-    found = find_indistinct(tokenizer, asked, scores)
-    assert {cloze.target for cloze in found} == {"Malmö", "malmo"}
-    assert "the answer 'malmo' to this question has the same tokens" in found[Cloze("Ada was born in", "Malmö")].status
-    assert find_indistinct(byte_level(bos=False), asked, scores) == {}  # equal scores alone are no reason
 
 
 @pytest.mark.parametrize("kind", _SCORERS)

@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard, eval_result_entries_to_yaml, parse_eval_r
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.errors import EditError, RecordError, StorageError
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report.frame import row
 from seesaw_cf.sharing import Evidence, ShareOptions, load_delta, prepare_repo, save_delta
@@ -72,13 +72,6 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "protocol batch. Every number is about the edit in this repository alone." in text
     assert 'from_pretrained("org/base", dtype="float32")' in text
     assert 'load_delta(snapshot_download("org/name"), model)' in text
-
-
-def test_metadata_carries_the_base(tmp_path: Path) -> None:
-    _card(tmp_path / "r")
-    data = ModelCard.load(tmp_path / "r" / "README.md").data
-    assert data.base_model == "org/base"
-    assert "counterfactual" in data.tags
 
 
 def test_hub_results_have_one_task_each_with_source_and_revision(tmp_path: Path) -> None:
@@ -144,11 +137,6 @@ def test_long_lists_are_cut_in_the_card_and_say_so(tmp_path: Path) -> None:
 def test_malformed_repository_names_are_refused_before_anything_is_sent(name: str) -> None:
     with pytest.raises(RecordError, match="expected ORG/NAME"):
         share(_delta(), name)
-
-
-def test_unknown_form_suggests_a_near_one() -> None:
-    with pytest.raises(UnknownNameError, match="'adapter'"):
-        share(_delta(), "org/name", "adaptor")
 
 
 def test_a_local_path_never_becomes_the_base(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +14,9 @@ from seesaw_cf.errors import RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.records import load as sample
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.report import report
-from seesaw_cf.sharing import ShareOptions, edit_evidence, prepare_repo, save_delta
-from seesaw_cf.sharing.card import SCORES_FILE, result_entries
+from seesaw_cf.sharing import edit_evidence
+from seesaw_cf.sharing.card import result_entries
 from tests.report.runs import cases, property_cases, write_run
-
-from .tiny import low_rank_delta, tiny
 
 UNIT = "P27-00000001"
 
@@ -64,23 +61,6 @@ def test_results_name_the_tasks_that_the_data_set_declares(run: Path) -> None:
     entries = result_entries(shared, "org/edited")
     assert {entry["dataset"]["task_id"] for entry in entries} == declared - {"other_facts"}
     assert not result_entries(replace(shared, config="coupled_counterfact"), "org/edited"), "no task has these records"
-
-
-@pytest.mark.slow
-def test_a_shared_run_takes_evidence_and_base_from_its_folder(run: Path, tmp_path: Path) -> None:
-    delta = run / "deltas" / "memit" / UNIT
-    save_delta(low_rank_delta(tiny("llama"), "llama"), delta, tiny("llama"))
-    prepare_repo(run, "org/name", tmp_path / "repository")
-    card = (tmp_path / "repository" / "README.md").read_text()
-    row = next(row for row in edit_evidence(run, "memit", UNIT).rows if row["task"] == "other_people_old")
-    title = "People for whom the old answer is true"
-    assert f"| {title} | change, probability (`other_people_old`) | {row['value']:.4f} |" in card
-    assert "org/base" in card
-    assert str(tmp_path) not in card
-    rows = [json.loads(line) for line in (tmp_path / "repository" / SCORES_FILE).read_text().splitlines()]
-    assert {(row["editor"], row["case_id"]) for row in rows} == {("memit", 1)}
-    prepare_repo(delta, "org/name", tmp_path / "from the delta", options=ShareOptions(base_model="org/base"))
-    assert (tmp_path / "from the delta" / "README.md").read_text() == card  # the run around the folder is found
 
 
 def test_unfinished_damaged_and_unknown_are_named(run: Path) -> None:

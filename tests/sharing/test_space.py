@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +9,8 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.sharing import share_page
-from tests.conftest import ROOT
-from tests.hub_server import Hub
+from tests.hub_server import TOKEN, Hub
 
-TOKEN = "hf_writer_secret"
 PAGE = '<!doctype html><html><head><title>Side effects of "x": <b></title></head><body>1</body></html>'
 
 
@@ -40,32 +36,20 @@ def test_options_of_the_two_kinds_do_not_mix(run: Path, capsys: pytest.CaptureFi
     assert "--public is for --space" in capsys.readouterr().err
 
 
-@pytest.mark.slow(60)
-def test_a_space_holds_the_page_and_no_token(run: Path, tmp_path: Path) -> None:
-    def share(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "seesaw_cf", "share", str(run), "--space", "org/page", *words],
-            env={**hub.environment(TOKEN), "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    with Hub(tmp_path / "hub", writers=(TOKEN,)) as hub:
-        done = share()
-        assert done.returncode == 0, done.stderr
-        space = hub.repos["space", "org/page"]
-        assert space.private
-        assert TOKEN not in done.stdout + done.stderr
-        assert "/spaces/org/page" in done.stdout
-        files = hub.files("org/page", "space")
-        assert {"index.html", "README.md"} <= set(files)
-        assert files["index.html"] == (run / "report" / "report.html").read_bytes()
-        assert b"sdk: static" in files["README.md"]
-        assert files["README.md"].count(b"\n---\n") == 1
-        (run / "report" / "report.html").write_text("another", encoding="utf-8")
-        refused = share()
-        assert refused.returncode == 1
-        assert "exists and holds other content (index.html)" in refused.stderr
-        assert share("--overwrite").returncode == 0
-        assert hub.files("org/page", "space")["index.html"] == b"another"
+@pytest.mark.slow
+def test_a_space_holds_the_page_and_no_token(run: Path, near_hub: Hub, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["share", str(run), "--space", "org/page"]
+    assert main(words) == 0
+    said = capfd.readouterr()
+    assert TOKEN not in said.out + said.err
+    assert "/spaces/org/page" in said.out
+    assert near_hub.repos["space", "org/page"].private
+    files = near_hub.files("org/page", "space")
+    assert files["index.html"] == (run / "report" / "report.html").read_bytes()
+    assert b"sdk: static" in files["README.md"]
+    assert files["README.md"].count(b"\n---\n") == 1
+    (run / "report" / "report.html").write_text("another", encoding="utf-8")
+    assert main(words) == 1
+    assert "exists and holds other content (index.html)" in capfd.readouterr().err
+    assert main([*words, "--overwrite"]) == 0
+    assert near_hub.files("org/page", "space")["index.html"] == b"another"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from seesaw_cf.run.units import Block
 from seesaw_cf.study import work
 from seesaw_cf.study.cells import StudyCell, failure, note_failure
 from seesaw_cf.study.declared import Base, RecordSet
+from tests import fresh
 from tests.conftest import ROOT
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -206,17 +205,9 @@ def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_name
 def test_workers_share_every_cell_and_write_the_tables_of_one_process(folder: Path, out: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     file = written(folder, 1, 2, 1)
-    command = [sys.executable, "-m", "seesaw_cf", "study", str(file), "--out", "shared", "--quiet", "--engine", "ray"]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SEESAW_CF_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SEESAW_CF_CACHE": str(folder / "cache")}
+    words = ["study", str(file), "--out", "shared", "--quiet", "--engine", "ray"]
+    done = fresh.python("-m", "seesaw_cf", *words, cwd=folder, env=environment)
     assert done.stdout.count("shared/report/report.html") == 1
     tables = [file.relative_to(out) for file in out.rglob("cells/**/*.parquet") if "shards" not in file.parts]
     assert len(tables) == 4
