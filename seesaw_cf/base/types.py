@@ -227,7 +227,7 @@ class Estimate:
 
     Attributes:
         value: The estimate.
-        low, high: Ends of the interval (95 % unless `method` states another); NaN when it cannot be estimated.
+        low, high: Ends of the interval (95 %); NaN when it cannot be estimated.
         stderr: Standard error; NaN when it cannot be estimated.
         p: Two-sided p-value for "value is 0"; NaN when not tested.
         df: Degrees of freedom of the t distribution behind interval and p; NaN without one.
@@ -235,7 +235,6 @@ class Estimate:
         n: Number of observations.
         clusters: Number of independent clusters per dimension, such as {"edit": 286, "person": 512}.
         effective: How many equal clusters would tell as much about the error, per dimension.
-        method: How interval and error were made, e.g. "bootstrap over cases, 2000 draws, seed 0".
         note: Reason for a missing interval; "" when there is one.
     """
 
@@ -249,7 +248,6 @@ class Estimate:
     n: int = 0
     clusters: Mapping[str, int] = field(default_factory=dict)
     effective: Mapping[str, float] = field(default_factory=dict)
-    method: str = ""
     note: str = ""
 
     @property

@@ -193,7 +193,6 @@ def cross_property(scores: Scores, *, mode: Mode = "exact", draws: int = 2000, s
 
 # The same from plain columns: what the `evaluate` module computes.
 
-_PHASES = ("pre", "post")
 COLUMNS: dict[str, Kind] = {"case_id": ids, "edit_relation": labels, "effect_relation": labels, "prompt": labels}
 COLUMNS |= {"candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
 _OPTIONAL: dict[str, Kind] = {"post_prompts": labels, "subject": labels, "groups": text_lists}
@@ -268,16 +267,13 @@ def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
 
 def _adjusted(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return frames with scores per token, or relative to a prior, shifted per case so that none is above 0."""
-    by = {"normalised": {}, "pmi": {phase: f"{phase}_prior" for phase in _PHASES if f"{phase}_prior" in frame}}
-    if len(by["pmi"]) == 1:
+    if ("pre_prior" in frame) != ("post_prior" in frame):
         raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
-    if "n_tokens" in frame:
-        by["normalised"] = dict.fromkeys(_PHASES, "n_tokens")
-    change = {"normalised": np.divide, "pmi": np.subtract}
+    by = {"normalised": ("n_tokens", "n_tokens", np.divide), "pmi": ("pre_prior", "post_prior", np.subtract)}
     return {
-        form: frame.assign(**{phase: _per_case(frame, phase, name, change[form]) for phase, name in own.items()})
-        for form, own in by.items()
-        if own
+        form: frame.assign(pre=_per_case(frame, "pre", pre, change), post=_per_case(frame, "post", post, change))
+        for form, (pre, post, change) in by.items()
+        if pre in frame
     }
 
 

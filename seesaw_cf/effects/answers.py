@@ -6,9 +6,9 @@ knowledge in general: another wording, or an answer that was not asked, may come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.prompts import SIDES, check_logprobs, prompt_effects
+from seesaw_cf.effects.success import EditNumbers
 from seesaw_cf.effects.tables import Scores, as_frame, by_editor, checked, count_rows, refuse_rows
 from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats.bootstrap import Floats
@@ -138,22 +139,6 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
 # What the unedited model knew.
 
 
-class Knowledge(TypedDict):
-    """What a model knew of one fact; None where it is unknown.
-
-    Attributes:
-        n_candidates: Answers with a score.
-        true_rank: Rank of the right answer, 1 = first; ties count against it.
-        true_share: p(right) over the sum of the candidates' probabilities, in 0..1.
-        known: The rank is 1.
-    """
-
-    n_candidates: int | None
-    true_rank: int | None
-    true_share: float | None
-    known: bool | None
-
-
 def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
     """Return the rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
 
@@ -175,8 +160,8 @@ def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
     return float(logsumexp(logprobs[gold]) - logsumexp(logprobs[~gold])) if gold.any() and not gold.all() else np.nan
 
 
-def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> Knowledge:
-    """Return rank and share of the right answer among candidates; a common factor of probabilities changes neither.
+def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> dict[str, Any]:
+    """Return what a model knew of one fact; a common factor of probabilities changes nothing of it.
 
     Args:
         logprobs: (candidates,), nats, summed over target tokens; NaN where a candidate has no score, it is left out.
@@ -184,12 +169,14 @@ def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["f
         nats: See `gold_rank`.
 
     Returns:
-        The numbers; all None when the right answer or every other one has no score.
+        `n_candidates`, answers with a score; `true_rank` of the right one, 1 = first, ties count against it;
+        `true_share`, p(right) over the sum of the candidates' probabilities; `known`, whether the rank is 1. All None
+        when the right answer or every other one has no score.
     """
     scored = np.isfinite(logprobs)
     values, own = logprobs[scored], true[scored]
     if not own.any() or own.all():
-        return {"n_candidates": None, "true_rank": None, "true_share": None, "known": None}
+        return dict.fromkeys(("n_candidates", "true_rank", "true_share", "known"))
     rank, share = gold_rank(values, own, nats), float(np.exp(values[own][0] - logsumexp(values)))
     return {"n_candidates": len(values), "true_rank": rank, "true_share": share, "known": rank == 1}
 
@@ -239,7 +226,7 @@ class Locality:
 
 def locality(
     scores: Scores,
-    first: Mapping[tuple[str, int], int] | None = None,
+    first: EditNumbers | None = None,
     nats: float = BOUNDS["float32"],
     people: pd.DataFrame | None = None,
 ) -> dict[str, Locality]:
@@ -250,8 +237,7 @@ def locality(
 
     Args:
         scores: A score table.
-        first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success.edit_numbers`; None:
-            every case is an edit.
+        first: See `seesaw_cf.effects.success.edit_numbers`; None: every case is an edit.
         nats: Log-probabilities no further apart than this are a tie.
         people: Rows of `seesaw_cf.effects.prompt_effects` of the kind "cross_subject", where they are at hand.
 

@@ -224,14 +224,8 @@ def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = 
 def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     adjusted = Estimate(row["value"], stderr=row["stderr"], p=row["p_adjusted"], df=row["df"], note=row["note"])
     floors = {"probability": settings.noise_floor, "log-odds": settings.noise_floor_log_odds}
-    claim = verdict(
-        adjusted,
-        margin=row["margin"],
-        noise_floor=floors[row["scale"]],
-        alpha=settings.alpha,
-        p_equivalence=row["p_equivalence"],
-        edits=row["clusters"].get("edit"),
-    )
+    limits: dict[str, Any] = {"margin": row["margin"], "noise_floor": floors[row["scale"]], "alpha": settings.alpha}
+    claim = verdict(adjusted, **limits, p_equivalence=row["p_equivalence"], edits=row["clusters"].get("edit"))
     away, decided = row["low"] > 0 or row["high"] < 0, row["p_adjusted"] < settings.alpha
     if claim.label == "too_few" or away == decided:
         return claim

@@ -228,4 +228,4 @@ def _contrasts(prompts: pd.DataFrame, axis: str, reference: str | None) -> dict[
     for test in ("", *(f"{scale}_" for scale in SCALES)):  # a mirror is no second test: it has the p of the row before
         adjusted = pd.Series(adjust(table[f"{test}p"].mask(table["mirror"]).to_numpy()), table.index)
         table[f"{test}p_adjusted"] = adjusted.mask(table["mirror"], adjusted.shift())
-    return _by_group(table.drop(columns=["method", "mirror"]))
+    return _by_group(table.drop(columns="mirror"))

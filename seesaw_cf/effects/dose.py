@@ -128,21 +128,20 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
         RunFolderError: Not the folder of a dose run, unfinished, or damaged.
     """
     path = Path(folder)
-    files = {name: path / name for name in ("manifest.json", "dose.json")}
-    missing = [name for name, file in files.items() if not file.exists()]
-    if missing:
+    files = [path / name for name in ("manifest.json", "dose.json")]
+    if missing := [file.name for file in files if not file.exists()]:
         raise RunFolderError(
             f"{path}: {' and '.join(missing)} missing, so this is no finished dose run. "
             "Repeat the `seesaw-cf audit` command that began it; it continues where it was."
         )
     try:
-        manifest, document = (read_json(file, any_number=True) for file in files.values())
+        manifest, document = (read_json(file, any_number=True) for file in files)
         units = pd.DataFrame(document["units"])
         units[list(MEASURES)] = units[list(MEASURES)].astype(np.float64)
         units["overlap"] = units.get("overlap", 1.0)  # of an older run nobody knows it
         return Curves(manifest, units, document["baseline"])
     except (ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{files['dose.json']} is damaged ({error!r}). Run again into a new folder.") from error
+        raise RunFolderError(f"{files[1]} is damaged ({error!r}). Run again into a new folder.") from error
 
 
 def summarise_curves(curves: Curves) -> pd.DataFrame:

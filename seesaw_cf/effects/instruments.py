@@ -183,10 +183,8 @@ def _check_places(where: str, question: str) -> None:
     except ValueError as error:
         raise RecordError(f"{where}: {error}. Write {{{{ and }}}} for braces that are meant.") from error
     if names != set(_PLACES):
-        raise RecordError(
-            f"{where} has places {sorted(names)}, expected each of {', '.join(f'{{{name}}}' for name in _PLACES)} and "
-            "no other."
-        )
+        expected = ", ".join(f"{{{name}}}" for name in _PLACES)
+        raise RecordError(f"{where} has places {sorted(names)}, expected each of {expected} and no other.")
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,10 @@ STANDS_FOR = {f"{how}_{name}": _TEXTS[name] for how, names in _BY.items() for na
 STANDS_FOR |= {"ngram_entropy": "fluency", "perplexity": "fluency"}
 
 
+Values = Mapping[str, Sequence[float | None]]
+"""By name, one for each row; None or NaN: there is none."""
+
+
 def rouge1(candidate: str, reference: str) -> float:
     """Return ROUGE-1 F: overlap of single words, without stemming; 0 for texts without words.
 
@@ -93,8 +97,8 @@ def text_measures(
 def leme_auto(
     columns: Columns,
     *,
-    measures: Mapping[str, Sequence[float | None]] | None = None,
-    ratings: Mapping[str, Sequence[float | None]] | None = None,
+    measures: Values | None = None,
+    ratings: Values | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> JsonObject:
@@ -141,12 +145,7 @@ def leme_auto(
 
 
 def correlations(
-    case_id: Iterable[object],
-    measures: Mapping[str, Sequence[float]],
-    ratings: Mapping[str, Sequence[float | None]],
-    *,
-    draws: int = 1000,
-    seed: int = 0,
+    case_id: Iterable[object], measures: Values, ratings: Values, *, draws: int = 1000, seed: int = 0
 ) -> dict[str, JsonObject]:
     """Return Spearman's rank correlation of each measure with the item it stands for, where that item was rated.
 

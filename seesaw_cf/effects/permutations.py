@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -56,8 +56,8 @@ class LabelledContrasts:
             (permutations, contrasts); NaN where labels leave too few people on a side, and for what is left out.
         """
         out = np.full((len(orders), self._size), np.nan)
-        for design in self._designs:
-            out[:, design.rows] = design.p(orders)
+        for rows, p in self._designs:
+            out[:, rows] = p(orders)
         return out
 
     @contextmanager
@@ -101,67 +101,59 @@ def label_orders(rng: np.random.Generator, strata: NDArray[np.intp], n: int) -> 
     return orders
 
 
-@dataclass(frozen=True, slots=True)
-class _Design:
-    """Editors with prompts about the same people under the same edits.
+Design = tuple[NDArray[np.intp], Callable[[NDArray[np.intp]], Floats]]
+"""Contrasts of editors with prompts about the same people under the same edits: their rows of the table, and what makes
+their p, (permutations, rows), of orders of people."""
 
-    Attributes:
+
+def _p(
+    people: LabelledPeople,
+    kinds: NDArray[np.intp],
+    sides: tuple[Floats, Floats],
+    places: NDArray[np.intp],
+    orders: NDArray[np.intp],
+) -> Floats:
+    """Return p of t, (permutations, rows).
+
+    Args:
         people: Who was asked, with one measure per editor and scale.
-        kinds: (people,) row of `member` and `other`; people with the same labels are of one kind.
-        member, other: (kinds, contrasts of labels) the sides.
-        rows: Rows of the table that are contrasts of this design.
-        places: (3, rows) block, measure and contrast of labels of each.
+        kinds: (people,) row of both `sides`; people with the same labels are of one kind.
+        sides: Two (kinds, contrasts of labels).
+        places: (3, rows) block, measure and contrast of labels of each row of the table.
+        orders: (permutations, people).
     """
-
-    people: LabelledPeople
-    kinds: NDArray[np.intp]
-    member: Floats
-    other: Floats
-    rows: NDArray[np.intp]
-    places: NDArray[np.intp]
-
-    def p(self, orders: NDArray[np.intp]) -> Floats:
-        """Return p of t, (permutations, rows)."""
-        block, measure, label = self.places
-        step = max(1, _MOST_BYTES // (self.people.dtype.itemsize * self.kinds.size * self.member.shape[1]))
-        chunks = [self.kinds[orders[start : start + step]] for start in range(0, len(orders), step)]
-        tested = np.zeros((self.people.n_blocks, self.member.shape[1]), bool)
-        tested[block, label] = True
-        whole = [self.people.p(own, self.member, self.other, tested)[block, measure, :, label] for own in chunks]
-        return np.concatenate(whole, axis=1).T
+    block, measure, label = places
+    step = max(1, _MOST_BYTES // (people.dtype.itemsize * kinds.size * sides[0].shape[1]))
+    tested = np.zeros((people.n_blocks, sides[0].shape[1]), bool)
+    tested[block, label] = True
+    chunks = (kinds[orders[start : start + step]] for start in range(0, len(orders), step))
+    return np.concatenate([people.p(own, *sides, tested)[block, measure, :, label] for own in chunks], axis=1).T
 
 
-def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
-    columns = ["case_id", "person", "prompt_id", "holds", "editor", "edit_relation", "D", "log_odds"]
-    chosen = sort_prompts(prompts[columns])
-    for holds, asked in chosen.groupby("holds", sort=True, observed=True):
-        for alike in asked_alike(asked):
-            of_editor = dict(alike)
-            own = tested[(tested["holds"] == holds) & tested["editor"].isin(list(of_editor))]
-            if len(own):
-                yield from _alike_designs(asked, of_editor, own, people)
-
-
-def _alike_designs(
-    asked: pd.DataFrame, of_editor: Mapping[str, NDArray[np.intp]], own: pd.DataFrame, people: pd.DataFrame
-) -> Iterator[_Design]:
+def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[Design]:
     """Yield a design for each axis: people of all axes' labels are of nearly as many kinds as there are people."""
-    rows, relations = asked.iloc[next(iter(of_editor.values()))], sorted(set(own["relation"]) - {ALL})
-    block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
-    block = np.where(block < 0, len(relations), block)  # relations without a test are one block
-    measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
-    values = np.column_stack([asked[CHANGES[scale]].to_numpy()[of_editor[editor]] for editor, scale in measures])
-    edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
-    blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
-    labelled = LabelledPeople(edit, person, block, values, len(people))
-    for axis, table in own.groupby("axis", sort=False):
-        groups = list(dict.fromkeys(table["group"]))
-        places = [
-            [blocks[name] for name in table["relation"]],
-            [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
-            [groups.index(group) for group in table["group"]],
-        ]
-        yield _Design(labelled, *_sides(people[axis], groups), table.index.to_numpy(), np.array(places))
+    columns = ["case_id", "person", "prompt_id", "holds", "editor", "edit_relation", "D", "log_odds"]
+    for holds, asked in sort_prompts(prompts[columns]).groupby("holds", sort=True, observed=True):
+        for of_editor in map(dict, asked_alike(asked)):
+            own = tested[(tested["holds"] == holds) & tested["editor"].isin(list(of_editor))]
+            rows, relations = asked.iloc[next(iter(of_editor.values()))], sorted(set(own["relation"]) - {ALL})
+            measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
+            if not measures:
+                continue
+            block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
+            block = np.where(block < 0, len(relations), block)  # relations without a test are one block
+            values = [asked[CHANGES[scale]].to_numpy()[of_editor[editor]] for editor, scale in measures]
+            edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
+            labelled = LabelledPeople(edit, person, block, np.column_stack(values), len(people))
+            for axis, table in own.groupby("axis", sort=False):
+                groups = list(dict.fromkeys(table["group"]))
+                places = [
+                    [[ALL, *relations].index(name) for name in table["relation"]],
+                    [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
+                    [groups.index(group) for group in table["group"]],
+                ]
+                kinds, *sides = _sides(people[axis], groups)
+                yield table.index.to_numpy(), partial(_p, labelled, kinds, (sides[0], sides[1]), np.array(places))
 
 
 def _sides(labels: pd.Series, groups: list[str]) -> tuple[NDArray[np.intp], Floats, Floats]:

@@ -97,14 +97,11 @@ def attack_summary(columns: Columns, *, draws: int = 2000, seed: int = 0) -> Num
     return _summary(frame, "mean", more, draws, seed, columns)
 
 
-def _summary(
-    frame: pd.DataFrame,
-    name: str,
-    more: Callable[[pd.DataFrame, Estimate], Numbers],
-    draws: int,
-    seed: int,
-    columns: Columns,
-) -> Numbers:
+More = Callable[[pd.DataFrame, Estimate], Numbers]
+"""Numbers of one identity, from its scored rows and their mean."""
+
+
+def _summary(frame: pd.DataFrame, name: str, more: More, draws: int, seed: int, columns: Columns) -> Numbers:
     """Return the mean `value` of every identity with a bootstrap over clusters, its contrast, and `more` about it."""
     checks.draws("bootstrap: draws", draws)
     checks.seed("bootstrap: seed", seed)

@@ -159,7 +159,7 @@ def _success(frame: pd.DataFrame, nats: float) -> Success:
                 harmonic_mean([getattr(rows[p], end) for p in parts]) for end in ("value", "low", "high")
             )
             cases = {"case": min(rows[part].clusters["case"] for part in parts)}
-            rows[name] = Estimate(value, low, high, clusters=cases, method="harmonic mean of values and ends")
+            rows[name] = Estimate(value, low, high, clusters=cases)
     return Success(result, n_rows=len(frame), n_empty=int(derived.isna().all(axis=1).sum()))
 
 

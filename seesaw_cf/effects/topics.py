@@ -31,7 +31,8 @@ _SEEDS = {
     "competence": "hardworking industrious intelligent intelligence clever smart capable competent skilled skillful "
     "efficient ambitious innovative creative resilient confident educated successful lazy stupid ignorant incompetent",
 }
-DIMENSIONS: Mapping[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in _SEEDS.items()}
+WordLists = Mapping[str, Sequence[str]]
+DIMENSIONS: WordLists = {name: tuple(words.split()) for name, words in _SEEDS.items()}
 
 
 def representative_words(
@@ -60,15 +61,12 @@ def representative_words(
     return out
 
 
-def label_topics(
-    words: Mapping[int, Sequence[str]], dimensions: Mapping[str, Sequence[str]] = DIMENSIONS
-) -> dict[int, str]:
+def label_topics(words: Mapping[int, Sequence[str]], dimensions: WordLists = DIMENSIONS) -> dict[int, str]:
     """Return topic -> the dimension with most seed words among its representative words; "" for none or a tie."""
     out = {}
     for where, own in words.items():
-        hits = {
-            name: len({w.casefold() for w in seeds} & {w.casefold() for w in own}) for name, seeds in dimensions.items()
-        }
+        found = {word.casefold() for word in own}
+        hits = {name: len(found & {word.casefold() for word in seeds}) for name, seeds in dimensions.items()}
         best = [name for name, number in hits.items() if number and number == max(hits.values())]
         out[where] = best[0] if len(best) == 1 else ""
     return out

@@ -63,13 +63,12 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
     return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=draws).astype(np.float64)
 
 
-def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
+def interval(draws: Floats) -> tuple[float, float, float]:
     """Return percentile interval and standard error of one column of draws; NaN when all finite draws are one value."""
-    checks.number("interval: level", level, 0, 1)
     finite = draws[np.isfinite(draws)]
     if finite.size < 2 or np.ptp(finite) <= 1e-12 * np.abs(finite).max():
         return _NONE  # always the same NaN, so that two estimates without an interval are equal
-    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high), float(finite.std(ddof=1))
 
 

@@ -106,9 +106,8 @@ def clustered_means(
         if abs(part.sum() - 1) > 1e-9:
             raise RecordError(f"clustered mean: weights add up to {part.sum():g}, expected 1 (is the group empty?).")
     nan = float("nan")
-    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df, outer of t and Hall)"
     n = int(crossing.used.sum())
-    base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
+    base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective)
     if few := "; ".join(_few(crossing, sides)):
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [replace(base, value=float(value), note=few) for value in weight @ values]

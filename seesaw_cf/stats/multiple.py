@@ -219,4 +219,4 @@ def _calibrated(estimate: Estimate, p: float, most: float, df: float) -> Estimat
     if not np.isfinite(half):
         return replace(estimate, p=p)
     low, high = estimate.value - half, estimate.value + half
-    return replace(estimate, p=p, low=low, high=high, method="flips of clusters", skew=0.0)
+    return replace(estimate, p=p, low=low, high=high, skew=0.0)

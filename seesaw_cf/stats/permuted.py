@@ -9,7 +9,6 @@ contrast, so that a person's share is that of one side. All edits together are t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -30,65 +29,51 @@ _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay
 _TINY = np.finfo(np.float64).tiny
 _SPARSE = 0.05  # below this share of filled cells a sparse product is the faster one
 
+_Sums = tuple[Floats, Floats, Floats, Floats, Floats]
+"""What labels make of some edits; sums of several blocks add up. The last axes are contrasts and labellings.
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """What labels make of some edits; sums of several blocks add up. The last axes are contrasts and labellings.
+Edits with people on both sides; (measures, ...) sums over edits of the difference of the sides, and of its square;
+(4, measures, sides, ...) sums over edits: centred values of a side, squares of a person's centred sum, its product with
+the person's prompts, squares of these prompts; (1 + measures, ..., people of the block) sums over a person's prompts of
+1 / prompts of the own side, and of their centred values over the same."""
 
-    Attributes:
-        edits: Edits with people on both sides.
-        gap, squares: (measures, ...) sums over edits of the difference of the sides, and of its square.
-        cells: (4, measures, sides, ...) sums over edits: centred values of a side; squares of a person's centred sum;
-            its product with the person's prompts; squares of these prompts.
-        people: (1 + measures, ..., people of the block) sums over a person's prompts of 1 / prompts of the own side,
-            and of their centred values over the same.
+
+def _p(sums: _Sums, sides: Floats) -> Floats:
+    """Return p of t, (measures, contrasts, labellings).
+
+    Args:
+        sums: Of some edits.
+        sides: (contrasts, labellings, 2, people) 1.0 where a person is on this side.
     """
-
-    edits: Floats
-    gap: Floats
-    squares: Floats
-    cells: Floats
-    people: Floats
-
-    def of(self, chosen: NDArray[np.bool_]) -> _Sums:
-        """Return some contrasts."""
-        first = (self.edits[chosen], self.gap[:, chosen], self.squares[:, chosen], self.cells[..., chosen, :])
-        return _Sums(*first, self.people[:, chosen])
-
-    def p(self, sides: Floats) -> Floats:
-        """Return p of t, (measures, contrasts, labellings).
-
-        Args:
-            sides: (contrasts, labellings, 2, people) 1.0 where a person is on this side.
-        """
-        k = np.maximum(self.edits, 1)
-        value, (means, *squares) = self.gap / k, self.cells / k
-        share, values = self.people[0] / k[..., None].astype(self.people.dtype), self.people[1:]
-        scale = 1 / (1 - np.minimum(share, 0.99))
-        weighted = scale * values
-        terms = np.empty((6 + len(weighted), *share.shape), share.dtype)
-        a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
-        np.multiply(share, share, out=a2)
-        np.multiply(scale, a2, out=s2)
-        np.multiply(s2, share, out=s3)
-        np.multiply(s2, a2, out=s4)
-        np.multiply(s2, s2, out=r4)
-        np.multiply(r4, share, out=r5)
-        np.multiply(weighted, share, out=terms[6:])
-        sums = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
-        bias, free, least = _satterthwaite(sums[:6])
-        of_person = _dot(weighted, values) / k**2 + (means**2 * sums[1] - 2 * means * sums[6:] / k).sum(axis=1)
-        squared, crossed, counts = (total / k for total in squares)
-        of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=1)
-        of_edit = np.maximum(self.squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
-        of_person = bias * of_person
-        total = of_edit + of_person - of_cell
-        variance = np.maximum(total, np.maximum(of_edit, of_person))
-        good = (self.edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
-            p = 2 * special.stdtr(df, -np.abs(value) / np.sqrt(variance))
-        return np.where(good, p, np.nan)
+    edits, gap, of_squares, of_cells, of_people = sums
+    k = np.maximum(edits, 1)
+    value, (means, *squares) = gap / k, of_cells / k
+    share, values = of_people[0] / k[..., None].astype(of_people.dtype), of_people[1:]
+    scale = 1 / (1 - np.minimum(share, 0.99))
+    weighted = scale * values
+    terms = np.empty((6 + len(weighted), *share.shape), share.dtype)
+    a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
+    np.multiply(share, share, out=a2)
+    np.multiply(scale, a2, out=s2)
+    np.multiply(s2, share, out=s3)
+    np.multiply(s2, a2, out=s4)
+    np.multiply(s2, s2, out=r4)
+    np.multiply(r4, share, out=r5)
+    np.multiply(weighted, share, out=terms[6:])
+    powers = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
+    bias, free, least = _satterthwaite(powers[:6])
+    of_person = _dot(weighted, values) / k**2 + (means**2 * powers[1] - 2 * means * powers[6:] / k).sum(axis=1)
+    squared, crossed, counts = (total / k for total in squares)
+    of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=1)
+    of_edit = np.maximum(of_squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
+    of_person = bias * of_person
+    total = of_edit + of_person - of_cell
+    variance = np.maximum(total, np.maximum(of_edit, of_person))
+    good = (edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
+        p = 2 * special.stdtr(df, -np.abs(value) / np.sqrt(variance))
+    return np.where(good, p, np.nan)
 
 
 class _Block:
@@ -128,7 +113,7 @@ class _Block:
         Args:
             kinds: (labellings, the block's people) row of `labels` that a person has.
             labels: (kinds, 2, contrasts) 1.0 where such a person is on this side.
-            sides: See `_Sums.p`.
+            sides: See `_p`.
         """
         times, size = len(kinds), len(labels) * len(kinds) * self._n_edits
         place = (kinds.T * times + np.arange(times)) * self._n_edits
@@ -165,7 +150,7 @@ class _Block:
             np.multiply(first, sides[..., 0, :], out=out)
             out += second * sides[..., 1, :]
         totals = np.count_nonzero(both, axis=-1), gap.sum(axis=-1), _dot(gap, gap), np.array(cells)
-        return _Sums(*totals, of_people)
+        return *totals, of_people
 
 
 class LabelledPeople:
@@ -222,20 +207,18 @@ class LabelledPeople:
         parts = [block.sums(kinds[:, block.people], labels, own) for block, own in zip(self._blocks, of_blocks)]
         out = np.full((self.n_blocks, self._measures, *sides.shape[:2]), np.nan)
         for at, (sums, own) in enumerate([(self._total(parts), sides), *zip(parts, of_blocks)]):
-            if tested is None or tested[at].all():
-                out[at] = sums.p(own)
-            elif tested[at].any():
-                out[at][:, tested[at]] = sums.of(tested[at]).p(own[tested[at]])
+            chosen = slice(None) if tested is None or tested[at].all() else tested[at]
+            edits, gap, squares, cells = (part[..., chosen, :] for part in sums[:4])
+            out[at][:, chosen] = _p((edits, gap, squares, cells, sums[4][:, chosen]), own[chosen])
         return out.swapaxes(2, 3) * (_TIE_SLACK if self.dtype == np.float32 else 1.0)
 
     def _total(self, parts: Sequence[_Sums]) -> _Sums:
         """Return the sums of all edits together, of all people with labels."""
-        people = np.zeros((*parts[0].people.shape[:-1], self._n_people), self.dtype)
+        people = np.zeros((*parts[0][4].shape[:-1], self._n_people), self.dtype)
         for block, part in zip(self._blocks, parts):
-            people[..., block.people] += part.people
-        columns = zip(*((part.edits, part.gap, part.squares, part.cells) for part in parts))
-        edits, gap, squares, cells = (reduce(np.add, column) for column in columns)
-        return _Sums(edits, gap, squares, cells, people)
+            people[..., block.people] += part[4]
+        edits, gap, squares, cells = (reduce(np.add, column) for column in zip(*(part[:4] for part in parts)))
+        return edits, gap, squares, cells, people
 
 
 def _matrix(whole: sparse.csr_array) -> Matrix:

@@ -117,10 +117,10 @@ def proportion(successes: int, n: int) -> Estimate:
     whole("proportion: n", n)
     whole("proportion: successes", successes, 0, n)
     if n == 0:
-        return Estimate(float("nan"), method="no case")
+        return Estimate(float("nan"))
     value = successes / n
     error = (value * (1 - value) / n) ** 0.5
-    return Estimate(value, *share_interval(value, n), error, n=n, method=f"Wilson score interval, {LEVEL:.0%}")
+    return Estimate(value, *share_interval(value, n), error, n=n)
 
 
 def clustered_share(values: Floats, weights: Floats, cluster: NDArray[np.intp], *, fewest: float = 0) -> Estimate:
@@ -156,16 +156,8 @@ def clustered_share(values: Floats, weights: Floats, cluster: NDArray[np.intp], 
     ends, note = share_interval(value, n), ""
     if clusters < fewest - 1e-6:
         ends, note = (float("nan"), float("nan")), too_few("case", ("", mass.size, clusters))
-    return Estimate(
-        value,
-        *ends,
-        error,
-        n=int(used.sum()),
-        clusters={"case": mass.size},
-        effective={"case": n},
-        method=f"Wilson score interval of effective cases, {LEVEL:.0%}",
-        note=note,
-    )
+    counts = {"n": int(used.sum()), "clusters": {"case": mass.size}, "effective": {"case": n}}
+    return Estimate(value, *ends, error, **counts, note=note)  # type: ignore[arg-type]
 
 
 # Of cases with several rows each.

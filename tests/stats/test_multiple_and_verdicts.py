@@ -124,6 +124,6 @@ def test_nothing_is_equal_where_noise_alone_reaches_the_margin(floor: float | No
 def test_simple_tests() -> None:
     assert mcnemar(0, 0) == 1
     assert mcnemar(5, 0) == pytest.approx(2 * 0.5**5)
-    assert proportion(0, 0).method == "no case"
+    assert math.isnan(proportion(0, 0).value)
     assert t_test(np.array([1.0]))[2] == "fewer than two cases"
     assert t_test(np.zeros(5))[2] == "all case values equal"

@@ -108,8 +108,8 @@ def test_paired_change_is_the_published_interval(counts: tuple[int, int, int, in
 
 
 def test_interval_of_draws_by_hand() -> None:
-    """0, 1, ..., 100 and a draw without a value: 5 % below 5, 5 % above 95; the sum of squares is 101 * 850."""
-    low, high, stderr = interval(np.append(np.arange(101.0), np.nan), 0.9)
-    assert (low, high) == pytest.approx((5, 95))
+    """0, 1, ..., 100 and a draw without a value: 2.5 % below and above; the sum of squares is 101 * 850."""
+    low, high, stderr = interval(np.append(np.arange(101.0), np.nan))
+    assert (low, high) == pytest.approx((2.5, 97.5))
     assert stderr == pytest.approx((101 * 850 / 100) ** 0.5)
     assert interval(np.array([1.0, np.nan])) == pytest.approx((np.nan,) * 3, nan_ok=True)
