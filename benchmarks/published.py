@@ -31,7 +31,7 @@ from seesaw_cf.stats.clustered import clustered_mean
 from seesaw_cf.stats.multiple import adjust
 from seesaw_cf.stats.simple import case_estimate, mcnemar, paired_change, share_estimate
 from seesaw_cf.texts.released import released_annotations
-from seesaw_cf.texts.report.leme import labelled
+from seesaw_cf.texts.tables import coded
 
 ROOT = Path(__file__).parent.parent
 LEVEL = 0.05
@@ -184,7 +184,7 @@ def agreement_claims(reference: Path) -> pd.DataFrame:
 
 def annotation_claims(reference: Path) -> pd.DataFrame:
     """Return LEME's claims on labels of claims by people: differences of means of samples, Holm over 4."""
-    frame = labelled(released_annotations(reference / "leme" / "annotations_all.csv")[0])
+    frame = coded("annotations", released_annotations(reference / "leme" / "annotations_all.csv")[0])
     rows = []
     for kind, label, method, other, sign in FIGURE_4:
         own = frame[(frame["asked"] == kind) & frame["editor"].isin([method, other])]

@@ -54,7 +54,7 @@ def report(job: Flat[ReportJob] = ReportJob(), *, out: OutputFolder | None = Non
         out: Folder of the report (default: RUN/report).
         open: Open the page in the browser.
     """
-    from seesaw_cf.texts.report.write import report_people, report_run
+    from seesaw_cf.texts.report import report_people, report_run
 
     run = job.run
     folder = out or (run / "report" if run else None)

@@ -8,10 +8,10 @@ from seesaw_cf.base.system import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.texts.classify import load_classifier, load_rater
-    from seesaw_cf.texts.report.write import report_people, report_run
+    from seesaw_cf.texts.report import report_people, report_run
 
 __all__ = ["load_classifier", "load_rater", "report_people", "report_run"]
 
 _HOMES = {"load_classifier": "classify", "load_rater": "classify"}
-_HOMES |= {"report_people": "report.write", "report_run": "report.write"}
+_HOMES |= {"report_people": "report", "report_run": "report"}
 __getattr__, __dir__ = lazy(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})

@@ -7,8 +7,9 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,7 @@ from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import FLAWS_BY_NAME
 from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
 from seesaw_cf.texts.pairs import PassagePair, flaw_row, passage_pairs
-from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, PASSAGES, REFLECTED, edit_sentence
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, PASSAGES, QUESTIONS, REFLECTED, TABLES, edit_sentence
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
@@ -69,10 +70,6 @@ def read_pairs(path: Path) -> tuple[list[PassagePair], Counter[str]]:
 
     Returns:
         The pairs in the file's order, and reason -> passages left out.
-
-    Raises:
-        StorageError: No such file.
-        RecordError: It is none of these.
     """
     if path.suffix.lower() == ".csv":
         ratings = released_flaws(path)[0]
@@ -113,9 +110,8 @@ def released_flaws(path: Path, rater: str = "") -> tuple[pa.Table, pa.Table]:
         and rows of `REFLECTED`.
 
     Raises:
-        StorageError: No such file.
-        RecordError: Not that layout, an empty text, no label at all, one outside the coding, labels that decide no
-            coding, or a pair twice with different answers; the message has the file and the row.
+        RecordError: Not that layout, an empty text, a label outside the coding, labels that decide no coding, or a pair
+            twice with different answers; the message has the file and the row.
     """
     rows, rater = _read(path, [*_EDIT_AND_TEXTS, *_COLUMNS.values()]), rater or path.stem
     labels = {number: {flaw: _label(row[column]) for flaw, column in _COLUMNS.items()} for number, row in rows.items()}
@@ -126,21 +122,20 @@ def released_flaws(path: Path, rater: str = "") -> tuple[pa.Table, pa.Table]:
         if empty := [name for name in _EDIT_AND_TEXTS if not row[name].strip()]:
             raise RecordError(f"{path}: row {number} has nothing for {', '.join(empty)}. Fill it in, or take it out.")
         (pair, _), told = _pair(row), _label(row.get("Edit reflected?", ""))
-        first, earlier = seen.setdefault(pair.pair_id, (number, labels[number] | {"reflected": told}))
-        if earlier != labels[number] | {"reflected": told}:
+        given = labels[number] | {"Edit reflected?": told}
+        first, earlier = seen.setdefault(pair.pair_id, (number, given))
+        if earlier != given:
             raise RecordError(f"{path}: row {number} repeats the pair of row {first} with other answers. Keep one.")
         if first != number:
             continue
-        cells: list[tuple[str, str, Mapping[str, object]]] = [("Edit reflected?", told, _REFLECTED)]
-        cells += [(_COLUMNS[flaw], label, answers) for flaw, label in labels[number].items()]
-        for column, label, known in cells:
+        for name, label in given.items():
+            known: Mapping[str, object] = answers if name in labels[number] else _REFLECTED
             if label not in known:
                 raise RecordError(
-                    f"{path}: row {number} has {row[column]!r} for {column!r}, expected "
+                    f"{path}: row {number} has {label!r} for {_COLUMNS.get(name, name)!r}, expected "
                     f"{', '.join(word for word in known if word)} or nothing. Put the cell right."
                 )
-        for flaw, label in labels[number].items():
-            out.append(flaw_row(pair, flaw, rater, "pre", answers[label], label))
+        out += [flaw_row(pair, flaw, rater, "pre", answers[label], label) for flaw, label in labels[number].items()]
         reflected.append(asdict(pair) | {"rater": rater, "reflected": _REFLECTED[told], "comment": ""})
     return pa.Table.from_pylist(out, FLAWS), pa.Table.from_pylist(reflected, REFLECTED)
 
@@ -205,9 +200,7 @@ def released_annotations(path: Path, annotator: str = "LEME") -> tuple[pa.Table,
         Rows of `ANNOTATIONS`, `case_id` made of the sample's id, no relation; and why -> claims that are left out.
 
     Raises:
-        StorageError: The file cannot be read.
-        RecordError: Columns are missing, or a cell is not as it should be; the message has the row.
-        UnknownNameError: A classification is not a label.
+        SeesawError: Columns are missing, or a cell is not as it should be; the message has the row.
     """
     rows = []
     for number, row in _read(path, _ANNOTATED).items():
@@ -233,3 +226,81 @@ def released_annotations(path: Path, annotator: str = "LEME") -> tuple[pa.Table,
     if not out:
         raise RecordError(f"{path}: no row is about a whole passage. Expected an empty line before 'Claim:' in those.")
     return pa.Table.from_pylist(out, ANNOTATIONS), left_out
+
+
+# Answers of people and judges, from files and folders.
+
+
+def collect(places: Sequence[Path], needed: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read answers of people and judges.
+
+    Args:
+        places: Parquet files, folders whose Parquet files are read, and CSV files as the authors of the papers
+            released them. Beside a Parquet file `NAME.repeats` and `NAME.reflected` are read too.
+        needed: Kinds of which there must be at least one row.
+
+    Returns:
+        Kind out of `QUESTIONS` -> its rows, of files of such a kind; "swapped" are flaws that were rated a second time.
+
+    Raises:
+        RecordError: No row of a kind in `needed`, a rater who gives two answers to the same question, or raters of one
+            released study whose pairs of texts differ.
+    """
+    parts: dict[str, dict[str, pd.DataFrame]] = {}
+    for file in dict.fromkeys(file for place in places for file in _files(place)):
+        for kind, table in _tables(file):
+            again = kind == "flaws" and file.stem.split(".")[-1] in ("swapped", "repeats")
+            parts.setdefault("swapped" if again else kind, {})[str(file)] = table.to_pandas()
+    studies = {file: set(own["pair_id"]) for file, own in parts.get("flaws", {}).items() if file.endswith(".csv")}
+    for study, pairs in studies.items():
+        first = next(iter(studies))
+        if other := pairs - studies[first]:
+            raise RecordError(
+                f"{study}: {len(other)} of {len(pairs)} pairs are not in {first}. Put its texts right, or report the "
+                "files apart."
+            )
+    answers = {kind: joined(kind, own) for kind, own in parts.items()}
+    if not any(len(answers.get(kind, ())) for kind in needed):
+        raise RecordError(
+            f"{', '.join(map(str, places))}: no table of {' or '.join(needed)} with a row in it. Expected Parquet "
+            "files as raters and judges write them, the folders they are in, or CSV files as released."
+        )
+    return {kind: rows for kind, rows in answers.items() if len(rows)}
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir():
+        return sorted(place.glob("*.parquet"))
+    beside = (place.with_suffix(f".{name}{place.suffix}") for name in ("repeats", "reflected"))
+    return [place, *(file for file in beside if file.exists())]
+
+
+def _tables(file: Path) -> Iterable[tuple[str, pa.Table]]:
+    """Return kinds and rows of a file; a released one may have two kinds."""
+    if file.suffix.lower() == ".csv":
+        if "classification" in read_csv(file):
+            return [("annotations", released_annotations(file)[0])]
+        return zip(("flaws", "reflected"), released_flaws(file), strict=True)
+    table = read_table(file)
+    kinds = (kind for kind in QUESTIONS if set(TABLES[kind].names) <= set(table.column_names))
+    return [(kind, read_table(file, TABLES[kind])) for kind in islice(kinds, 1)]
+
+
+def joined(kind: str, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Join the tables of one kind; the same answer twice counts once.
+
+    Args:
+        kind: One of `QUESTIONS`.
+        tables: Where each is from -> rows; both places are named where a rater gave two answers to one question.
+    """
+    value, *key = QUESTIONS[kind]
+    places = [f"{source}, row {number}" for source, own in tables.items() for number in range(1, len(own) + 1)]
+    rows = pd.concat(tables.values(), ignore_index=True).assign(place=places).drop_duplicates([value, *key])
+    for _, other in rows[rows.duplicated(key)].head(1).iterrows():
+        one = rows[(rows[key].astype(object) == other[key].astype(object)).all(axis=1)].iloc[0]
+        words = ", ".join(f"{name} {other[name]!r}" for name in key)
+        raise RecordError(
+            f"{other['place']}: {value} is {other[value]} for {words}, but {one['place']} has {one[value]}. Keep "
+            "one of the two; or import people of another Label Studio with another word for --raters."
+        )
+    return rows.drop(columns="place").reset_index(drop=True)

@@ -62,7 +62,7 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
         out: The run folder: passages.parquet and edits.parquet, with `rate` what `run_rate` writes, and with `report`
             the folder report.
         progress: Show progress bars.
-        pictures: See `seesaw_cf.texts.report.write.report_run`.
+        pictures: See `seesaw_cf.texts.report.report_run`.
 
     Returns:
         Plain text for a terminal.
@@ -96,7 +96,7 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
     if rating:
         lines.append(run_rate(rating, out, raters))
     if job.report:
-        from seesaw_cf.texts.report.write import report_run
+        from seesaw_cf.texts.report import report_run
 
         lines.append(report_run(out, pictures=pictures))
     return "\n".join(lines)

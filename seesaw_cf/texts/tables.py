@@ -5,17 +5,21 @@ Everything after a model has written, or a rater has rated, is a function of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.effects.instruments import FAILURE_MODES, FLAWS_BY_NAME, ITEMS
+from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
 from seesaw_cf.records.relations import relation
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.texts.records import LongformRecord, read_records
@@ -77,9 +81,30 @@ CALLS = pa.schema({
 })  # fmt: skip
 TABLES = {
     "passages": PASSAGES, "edits": EDITS, "ratings": RATINGS, "annotations": ANNOTATIONS, "flaws": FLAWS,
-    "swapped": FLAWS, "calls": CALLS,
+    "swapped": FLAWS, "calls": CALLS, "failures": FAILURES, "reflected": REFLECTED,
 }  # fmt: skip
-"""Name of a Parquet file of a run -> its columns."""
+"""Kind of table, which is the name of its Parquet file -> its columns."""
+_SAMPLE = ("editor", "case_id", "phase", "sample")
+QUESTIONS: Mapping[str, Sequence[str]] = {
+    "flaws": ("change", "pair_id", "flaw", "rater"),
+    "reflected": ("reflected", "pair_id", "rater"),
+    "ratings": ("rating", *_SAMPLE, "item", "rater"),
+    "annotations": ("label", *_SAMPLE, "passage", "claim_kind", "claim_id", "annotator"),
+    "failures": ("present", *_SAMPLE, "mode", "rater"),
+    "passages": ("text", *_SAMPLE, "passage", "prompt_id"),
+    "swapped": ("change", "pair_id", "flaw", "rater"),
+}
+"""Kind of answers -> column of the answer, and what tells one question to one rater, the last, from another."""
+BASELINE = "none"  # editor of the texts of the unedited model
+HUMAN = "human"  # editor of texts that people wrote
+_NAMES = {"annotator": "rater", "passage": "about"}
+# Kind of answers -> what is asked, its column, its names and how they are shown; what answers are, and their ends.
+_SCALES: Mapping[str, tuple[str, str, Mapping[str, str], str, int, int]] = {
+    "ratings": ("survey item", "item", {item.name: item.name for item in ITEMS}, "1 to 7", 1, 7),
+    "annotations": ("kind of claim", "claim_kind", {name: name for name in CLAIM_KINDS}, ", ".join(LABELS), 0, 2),
+    "failures": ("failure mode", "mode", {name: title for name, (title, _) in FAILURE_MODES.items()}, "0 or 1", 0, 1),
+    "flaws": ("flaw", "flaw", {name: name for name in FLAWS_BY_NAME}, "-1 to 1", -1, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -162,3 +187,51 @@ def edit_sentence(subject: str, relation_id: str, old: str, new: str) -> str:
     except UnknownNameError:
         label = "one fact"
     return f"{subject}: {label} was changed from {old} to {new}."
+
+
+def as_frame(table: pa.Table | pd.DataFrame, datasets: Mapping[int, str] | None = None) -> pd.DataFrame:
+    """Return a table about texts with the names of the frame; `editor` is `BASELINE` before the edit.
+
+    Args:
+        table: Rows of `seesaw_cf.texts.tables`.
+        datasets: case_id -> its data set, where there are several.
+    """
+    frame: pd.DataFrame = table.to_pandas() if isinstance(table, pa.Table) else table
+    if "phase" in frame:
+        unedited = (frame["phase"] == "pre") & (frame["editor"] != HUMAN)
+        frame = frame.assign(editor=frame["editor"].mask(unedited, BASELINE))
+    if datasets:
+        frame = frame.assign(dataset=frame["case_id"].map(datasets).fillna("open-ended"))
+    return frame.rename(columns=_NAMES)
+
+
+def coded(kind: str, table: pa.Table | pd.DataFrame, datasets: Mapping[int, str] | None = None) -> pd.DataFrame:
+    """Return answers as `as_frame` does, with `asked` in the papers' order, the answer as `value` and its `item`.
+
+    Args:
+        kind: "ratings", "annotations", "failures" or "flaws".
+        table: Rows of that kind.
+        datasets: See `as_frame`.
+
+    Returns:
+        `value` is a number, of a label its place in `LABELS`, and NaN where nothing was answered; `item` names what all
+        raters were asked.
+
+    Raises:
+        UnknownNameError: Something else was asked.
+        RecordError: An answer that is not on the scale.
+    """
+    frame, (value, *key) = as_frame(table, datasets), [_NAMES.get(name, name) for name in QUESTIONS[kind]]
+    word, asked, names, expected, low, high = _SCALES[kind]
+    for name in frame[asked].unique():
+        one_of(word, name, names)
+    values = frame[value].map({label: n for n, label in enumerate(LABELS)}) if kind == "annotations" else frame[value]
+    outside = frame[frame[value].notna() & ~values.astype(float).between(low, high)]
+    for _, first in outside.head(1).iterrows():
+        raise RecordError(
+            f"{kind}: {len(outside)} outside {expected}, first {first[value]!r} by {first['rater']!r} for "
+            f"{first[asked]!r} of case {first['case_id']}. Recode them, or leave them empty."
+        )
+    item = ["|".join(map(str, own)) for own in zip(*(frame[name] for name in key if name != "rater"))]
+    shown = pd.Categorical(frame[asked].map(names), list(names.values()))
+    return frame.assign(value=values.astype(float), asked=shown, item=item)

@@ -9,7 +9,7 @@ import pytest
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.judge import is_refusal
 from seesaw_cf.texts.pairs import flaw_row
-from seesaw_cf.texts.report.people import joined
+from seesaw_cf.texts.released import joined
 from seesaw_cf.texts.tables import EDITS, edit_sentences
 
 from .flaw_samples import flaw_table, pair

@@ -14,26 +14,17 @@ from scipy import stats
 
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.errors import RecordError
-from seesaw_cf.texts.report.comparisons import (
+from seesaw_cf.texts.report.leme import claim_rows, drift_rows, edit_kinds, kind_differences, leme_frame, short_values
+from seesaw_cf.texts.report.rows import (
     correlations,
-    edit_kinds,
-    kind_differences,
+    frame_of,
     label_tests,
     lower_tests,
+    mean_rows,
     pearson_statistics,
     weighted_spearman,
 )
-from seesaw_cf.texts.report.leme import (
-    claim_rows,
-    drift_rows,
-    labelled,
-    leme_frame,
-    mean_rows,
-    short_values,
-    survey_values,
-)
-from seesaw_cf.texts.report.rows import as_frame, frame_of
-from seesaw_cf.texts.tables import EDITS
+from seesaw_cf.texts.tables import EDITS, coded
 
 from .analysis_samples import annotated, ratings, scores, table
 from .flaw_samples import passages
@@ -50,7 +41,7 @@ def only(frame: pd.DataFrame, **where: object) -> Any:
 
 
 def rated(*given: pa.Table) -> pd.DataFrame:
-    return survey_values(as_frame(table(ratings({}).schema, [row for own in given for row in own.to_pylist()])))
+    return coded("ratings", pa.concat_tables(given))
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +50,7 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
 
 def drift(given: pa.Table) -> Any:
     """Rows with what was lost beside what is contradicted more."""
-    frame = frame_of(drift_rows(labelled(given)))
+    frame = frame_of(drift_rows(coded("annotations", given)))
     if frame.empty:
         return frame
     more, lost = (frame[frame["what"] == what] for what in ("contradicted_more", "support_lost"))
@@ -67,7 +58,7 @@ def drift(given: pa.Table) -> Any:
 
 
 def chi_square(given: pa.Table, draws: int = 1000) -> pd.DataFrame:
-    return frame_of(label_tests(labelled(given), draws=draws))
+    return frame_of(label_tests(coded("annotations", given), draws=draws))
 
 
 def correlated(long: pd.DataFrame, short: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
@@ -100,14 +91,14 @@ def test_wilcoxon_golden() -> None:
 
 
 def test_label_shares_golden() -> None:
-    found = frame_of(claim_rows(labelled(annotated({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))))
+    found = frame_of(
+        claim_rows(coded("annotations", annotated({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]})))
+    )
     against = only(found, answer="contradicts")
     assert (against["value"], against["n"], against["n_missing"]) == (pytest.approx(3 / 8), 8, 1)
     assert found["value"].sum() == pytest.approx(1)
-    with pytest.raises(RecordError, match=r"labels \['entails'\], expected supports, neutral, contradicts"):
-        labelled(annotated({"rome": ["entails"]}))
-    with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
-        as_frame(annotated({"rome": ["neutral"]}).drop_columns(["phase"]))
+    with pytest.raises(RecordError, match=r"outside supports, neutral, contradicts, first 'entails'"):
+        coded("annotations", annotated({"rome": ["entails"]}))
 
 
 def test_factual_drift_golden() -> None:
@@ -118,7 +109,7 @@ def test_factual_drift_golden() -> None:
     rome, ft = only(found, editor="rome"), only(found, editor="ft")
     assert (rome["value"], rome["value_lost"], rome["n_lost"]) == pytest.approx((0.25, 0.25, 8))
     assert (ft["value"], ft["value_lost"], ft["n_edits"]) == (0, 0, 8)
-    alike = only(frame_of(claim_rows(labelled(annotated({"x": ["neutral"] * 6})))), answer="neutral")
+    alike = only(frame_of(claim_rows(coded("annotations", annotated({"x": ["neutral"] * 6})))), answer="neutral")
     assert (alike["low"], alike["high"]) == pytest.approx((0.05 ** (1 / 6), 1.0))  # all 6 alike have a chance of 5 %
     assert drift(annotated({"none": ["supports"]})).empty
 

@@ -37,7 +37,6 @@ def test_numbers_are_those_of_the_first_version(source: str) -> None:
     if source == "leme":
         frame = leme_frame(run.pop("passages"), **run)
     elif source == "flaws":
-        flaws["again"] = flaws.pop("swapped")
         frame = people_frame(frames(flaws), judges=["judge"], draws=50)
     else:
         judged = frames({name: run[name] for name in ("ratings", "annotations")})

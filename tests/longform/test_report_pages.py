@@ -19,10 +19,10 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.pairs import flaw_row
+from seesaw_cf.texts.report import annotator_lines, report_people, report_run
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import people_screen, text_findings
-from seesaw_cf.texts.report.write import annotator_lines, report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.texts.training import label_scores
 from seesaw_cf.types import Estimate

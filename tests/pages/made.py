@@ -11,7 +11,7 @@ from seesaw_cf.logs import CompareSettings, compare
 from seesaw_cf.report import AuditSettings, report
 from seesaw_cf.report.several import report_several
 from seesaw_cf.texts.pairs import flaw_row
-from seesaw_cf.texts.report.write import report_people, report_run
+from seesaw_cf.texts.report import report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.logs.made import Made, items, write_log
 from tests.longform.flaw_samples import flaw_table, pair

@@ -20,7 +20,7 @@ from seesaw_cf.texts.graph.figures import draw_figures
 from seesaw_cf.texts.graph.folder import MEASURES, Crawl
 from seesaw_cf.texts.graph.rows import WORSE, crawl_rows
 from seesaw_cf.texts.graph.scores import Topics
-from seesaw_cf.texts.report.pages import page_table, write_report
+from seesaw_cf.texts.report import page_table, write_report
 
 WARNING = "What a language model writes about groups of people can be offensive, and is not true of anybody."
 _MASKED = (

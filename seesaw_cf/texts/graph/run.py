@@ -21,7 +21,7 @@ from seesaw_cf.texts.graph.report import TABLES, WARNING, change_screen, report_
 from seesaw_cf.texts.graph.rows import change_rows, content_texts
 from seesaw_cf.texts.graph.scores import find_scorer, fit_topics, score_crawl
 from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings, GraphJob
-from seesaw_cf.texts.report.pages import write_report
+from seesaw_cf.texts.report import write_report
 
 
 @checked

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +16,17 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import MissingExtraError, RecordError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.effects.leme_auto import text_measures
-from seesaw_cf.effects.texts import LABELS, finite_mean, ngram_entropy, reference_score
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.leme_auto import STANDS_FOR, leme_auto, text_measures
+from seesaw_cf.effects.texts import LABELS, generation_entropy, reference_score
 from seesaw_cf.models.load import load_model
+from seesaw_cf.report.frame import Row
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.classify import EncoderClassifier, load_encoder, longest_input
 from seesaw_cf.texts.records import LongformRecord, request_of
-from seesaw_cf.texts.report.rows import as_frame
-from seesaw_cf.texts.survey import SurveySample
+from seesaw_cf.texts.report.rows import text_row
+from seesaw_cf.texts.survey import SurveySample, survey_samples
+from seesaw_cf.texts.tables import RunTexts, as_frame
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +36,42 @@ MEASURES: Mapping[str, str] = {
     "perplexity": "a causal language model: its mean loss on every passage, in nats per token",
 }
 _OWN = ("subject", "guided", "free")  # texts about the edit's own subject
+Pairs = Sequence[tuple[str, str]]
+
+
+def run_measures(run: RunTexts, models: Sequence[str] = (), references: Path | None = None) -> pd.DataFrame:
+    """Return every measure of the texts of a run: editor, case_id, asked, value.
+
+    Args:
+        run: The run.
+        models: "NAME:MODEL" of measures that need a model.
+        references: See `read_references`.
+    """
+    samples, texts = survey_samples(*run.couples), read_references(references) if references else {}
+    parts = [simple_measures(samples), own_measures(run.passages, run.records, texts)]
+    parts += [model_measures(given, samples, run.passages) for given in models]
+    return pd.concat(parts, ignore_index=True)
+
+
+def measure_correlations(run: RunTexts, ratings: pd.DataFrame) -> Iterator[Row]:
+    """Yield how measures without a model go with what people say, over texts: LEME Table 19, appendix I."""
+    samples, place = survey_samples(*run.couples), ["editor", "case_id", "phase", "sample"]
+    mean = ratings.dropna(subset="rating").pivot_table(index=place, columns="item", values="rating")
+    places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in place) for one in samples], names=place)
+    columns = {str(item): own.tolist() for item, own in mean.reindex(places).items()}
+    try:
+        found: Any = leme_auto(passage_columns(samples), ratings=columns)
+    except MissingExtraError as error:
+        yield text_row("measure_correlation", Estimate(float("nan"), note=str(error)))
+        return
+    for name, own in found["correlations"].items():
+        rho = Estimate(own["spearman"], **{key: own[key] for key in ("low", "high", "p", "n")})
+        more = {"asked": name, "reference": own["item"], "scale": "rho", "n_edits": own["n_cases"]}
+        yield text_row("measure_correlation", rho, **more)
 
 
 def simple_measures(samples: Sequence[SurveySample]) -> pd.DataFrame:
-    """Return ROUGE-1 against what a passage should say, and n-gram entropy in bits.
+    """Return ROUGE-1 and TF-IDF against what a passage should say, and n-gram entropy in bits.
 
     Args:
         samples: Pairs of passages; a passage that is missing gives NaN.
@@ -46,37 +82,26 @@ def simple_measures(samples: Sequence[SurveySample]) -> pd.DataFrame:
 
     Source: LEME, Appendix I.
     """
-    columns = passage_columns(samples)
     try:
-        measures = text_measures(columns)
+        found: Any = leme_auto(passage_columns(samples)) if samples else {"values": {}}
+        return _rows(samples, found["values"])
     except MissingExtraError as error:
         log.warning("no simple measures: %s", error)
         return _rows(samples, {})
-    for size in (2, 3):
-        measures[f"entropy_{size}_grams"] = [
-            ngram_entropy(own, size) if own.strip() else float("nan") for own in columns.subject_passage
-        ]
-    return _rows(samples, measures)
 
 
 def passage_columns(samples: Sequence[SurveySample]) -> pd.DataFrame:
     """Return what the measures of pairs of passages compare."""
-    main, related = ([sample.passages.get(side, "") for sample in samples] for side in ("main", "related"))
-    columns: dict[str, Sequence[object]] = {
-        "case_id": [sample.case_id for sample in samples],
-        "subject": [sample.subject for sample in samples],
-        "related": [sample.related_entity for sample in samples],
-        "subject_passage": main,
-        "related_passage": related,
-        "new_fact": [sample.new_fact for sample in samples],
-        "subject_facts": [sample.old_facts.get("subject", ()) for sample in samples],
-        "related_facts": [sample.old_facts.get("related", ()) for sample in samples],
-    }
+    names = {"case_id": "case_id", "subject": "subject", "related": "related_entity", "new_fact": "new_fact"}
+    columns = {column: [getattr(sample, name) for sample in samples] for column, name in names.items()}
+    for side, passage in (("subject", "main"), ("related", "related")):
+        columns[f"{side}_passage"] = [sample.passages.get(passage, "") for sample in samples]
+        columns[f"{side}_facts"] = [sample.old_facts.get(side, ()) for sample in samples]
     return pd.DataFrame(columns)
 
 
 def _rows(samples: Sequence[SurveySample], measures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    about = {"editor": [sample.editor for sample in samples], "case_id": [sample.case_id for sample in samples]}
+    about = {name: [getattr(sample, name) for sample in samples] for name in ("editor", "case_id")}
     parts = [pd.DataFrame({**about, "asked": name, "value": values}) for name, values in measures.items()]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*about, "asked", "value"])
 
@@ -94,21 +119,22 @@ def own_measures(
     Source: MEMIT appendix C.2, equation 27 and Reference Score.
     """
     frame = _written(passages)
-    frame = frame[frame["about"].isin(_OWN)]
-    entropy = [2 / 3 * ngram_entropy(own, 2) + 4 / 3 * ngram_entropy(own, 3) for own in frame["text"]]
-    parts = [frame[["editor", "case_id"]].assign(asked="generation_entropy", value=entropy)]
+    frame = frame[frame["about"].isin(_OWN)].assign(asked="generation_entropy")
+    parts = [frame.assign(value=frame["text"].map(generation_entropy))]
     if references:
         target = {record["case_id"]: request_of(record).target_new.id for record in records}
-        cases = frame.groupby(["editor", "case_id"], sort=True)["text"].agg(" ".join).reset_index()
+        cases = frame.groupby(["editor", "case_id"])["text"].agg(" ".join).reset_index()
         texts = [references.get(target[case] or "", []) for case in cases["case_id"]]
-        score = reference_score(cases["text"].tolist(), texts)
-        parts.append(cases[["editor", "case_id"]].assign(asked="reference_score", value=score))
-    return pd.concat(parts, ignore_index=True)
+        parts.append(cases.assign(asked="reference_score", value=reference_score(cases["text"].tolist(), texts)))
+    return pd.concat(parts)[["editor", "case_id", "asked", "value"]]
 
 
 def _written(passages: pa.Table) -> pd.DataFrame:
     frame = as_frame(passages)
     return frame[(frame["status"] == "ok") & (frame["text"].str.strip() != "")]
+
+
+_SNIPPETS = '{"target_id": "Q142", "samples": [{"text": "France is ..."}]}'
 
 
 def read_references(file: Path) -> dict[str, list[str]]:
@@ -131,9 +157,6 @@ def read_references(file: Path) -> dict[str, list[str]]:
     return out
 
 
-_SNIPPETS = '{"target_id": "Q142", "samples": [{"text": "France is ..."}]}'
-
-
 # Measures that need a model.
 
 
@@ -150,11 +173,9 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
         RecordError: No model is named.
     """
     name, _, model = given.partition(":")
-    one_of("measure", name, MEASURES)
+    needs = MEASURES[one_of("measure", name, MEASURES)]
     if not model:
-        raise RecordError(
-            f"measure {shown(given)}: no model, expected {name}:MODEL, a Hub id or folder ({MEASURES[name]})."
-        )
+        raise RecordError(f"measure {shown(given)}: no model, expected {name}:MODEL, a Hub id or folder ({needs}).")
     if name == "perplexity":
         frame = _written(passages)
         nats = np.log(perplexities(frame["text"].tolist(), *load_model(model)))
@@ -163,6 +184,27 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
     if name == "nli":
         return _rows(samples, nli_measures(columns, EncoderClassifier(model).probabilities))
     return _rows(samples, bertscore_measures(columns, model))
+
+
+def _by_pairs(
+    columns: pd.DataFrame, prefix: str, score: Callable[[Pairs], Mapping[tuple[str, str], float]]
+) -> dict[str, list[float]]:
+    """Return the measures of LEME's appendix I by a score of all pairs of texts at once; NaN where it has none."""
+    pairs: dict[tuple[str, str], float] = {}
+    text_measures(columns, similarity=lambda *pair: pairs.setdefault(pair, 0.0))
+    scores = score(list(pairs))
+    values = text_measures(columns, similarity=lambda *pair: scores.get(pair, float("nan")), prefix=prefix)
+    return {name: own for name, own in values.items() if name in STANDS_FOR}
+
+
+def bertscore_measures(columns: pd.DataFrame, encoder: str) -> dict[str, list[float]]:
+    """Return BERTScore F where `text_measures` has ROUGE, as "bertscore_..."; NaN where a text is empty."""
+
+    def score(pairs: Pairs) -> dict[tuple[str, str], float]:
+        vectors = token_vectors([text for pair in pairs for text in pair], encoder)
+        return {(one, two): bert_score(vectors[one], vectors[two]) for one, two in pairs}
+
+    return _by_pairs(columns, "bertscore", score)
 
 
 def token_vectors(texts: Sequence[str], encoder: str, device: str = "cpu") -> dict[str, Floats]:
@@ -201,50 +243,30 @@ def bert_score(candidate: Floats, reference: Floats) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
-def bertscore_measures(columns: pd.DataFrame, encoder: str) -> dict[str, list[float]]:
-    """Return BERTScore F where `text_measures` has ROUGE, as "bertscore_..."; NaN where a text is empty."""
-    texts: dict[str, None] = {}
-    text_measures(columns, similarity=lambda *pair: float(texts.update(dict.fromkeys(pair)) or 0))
-    vectors = token_vectors(list(texts), encoder)
-    return text_measures(
-        columns, similarity=lambda one, two: bert_score(vectors[one], vectors[two]), prefix="bertscore"
-    )
-
-
-def nli_score(probabilities: Floats) -> Floats:
-    """Return P(supports) - P(contradicts), from -1 to 1, of (n, 3) probabilities of `LABELS`.
-
-    Source: LEME, Appendix I: entailment times 1 plus contradiction times -1.
-    """
-    values = np.asarray(probabilities)
-    return np.asarray(values[:, LABELS.index("supports")] - values[:, LABELS.index("contradicts")])
-
-
-Probabilities = Callable[[Sequence[tuple[str, str]]], Floats]
+Probabilities = Callable[[Pairs], Floats]
 """(n pairs of premise and claim) -> (n, 3) of `LABELS`."""
 
 
 def nli_measures(columns: pd.DataFrame, probabilities: Probabilities) -> dict[str, list[float]]:
     """Return the NLI score of each passage with the edit statement, and its mean over recorded facts.
 
+    The score is P(supports) - P(contradicts), from -1 to 1.
+
     Returns:
         "nli_edit_subject", ... -> value per row, NaN where a text is missing.
+
+    Source: LEME, Appendix I: entailment times 1 plus contradiction times -1.
     """
-    edit = [[fact] for fact in columns.new_fact]
-    sides = {
-        "subject": (columns.subject_passage, columns.subject_facts),
-        "related": (columns.related_passage, columns.related_facts),
-    }
-    pairs = {
-        f"nli_{about}_{side}": [
-            [(text, fact) for fact in own if text.strip() and fact.strip()] for text, own in zip(passages, asked)
-        ]
-        for side, (passages, facts) in sides.items()
-        for about, asked in (("edit", edit), ("factual", facts))
-    }
-    asked = list(dict.fromkeys(pair for rows in pairs.values() for row in rows for pair in row))
-    scores = dict(zip(asked, nli_score(probabilities(asked)))) if asked else {}
-    return {name: [finite_mean(scores[pair] for pair in row) for row in rows] for name, rows in pairs.items()}
+    claims = {*columns["new_fact"], *columns["subject_facts"].explode(), *columns["related_facts"].explode()}
+
+    def score(pairs: Pairs) -> dict[tuple[str, str], float]:
+        asked = [pair for pair in pairs if pair[0] in claims]
+        chances = probabilities([(passage, claim) for claim, passage in asked]) if asked else np.zeros((0, 3))
+        return dict(
+            zip(asked, (chances[:, LABELS.index("supports")] - chances[:, LABELS.index("contradicts")]).tolist())
+        )
+
+    return _by_pairs(columns, "nli", score)
 
 
 def perplexities(texts: Sequence[str], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
