@@ -20,7 +20,7 @@ from seesaw_cf.records.relations import RELATIONS
 
 T = TypeVar("T")
 CASES_PER_SHARD = 500
-CASES_PER_GROUP = 20  # about 80,000 prompts at most; so many cases are held at a time
+CASES_PER_GROUP = 100  # about 400,000 prompts at most; so many cases are held at a time
 PEOPLE_PER_CHUNK = 5000  # turned into rows at a time
 
 # One row per (relation, value). area: of a field; country: of a place; continent: of a country or place.

@@ -82,12 +82,8 @@ _ROWS: Mapping[str, tuple[Callable[[Report], pd.DataFrame], Sequence[str]]] = {
         lambda r: _affected(r),
         (*_KEY, *_TEST, "verdict", *_COUNTS),
     ),
-    "groups": (
-        cells.groups,
-        (*_KEY, "D_pre", "D_post", "D", *_LIMITS, *_ODDS, "n_prompts", "n_subjects", "n_cases"),
-    ),
     "excess": (
-        lambda r: cells.groups(r, "beyond"),
+        cells.excess,
         ("editor", "control", "relation", "holds", "axis", "group", *_ODDS, "log_odds_p", "value", *_LIMITS, "p", "n"),
     ),
     "before": (lambda r: _before(r), ("relation", "holds", "prompts", "people", "ahead", "log_odds", "median_p")),
@@ -110,7 +106,7 @@ _ROWS: Mapping[str, tuple[Callable[[Report], pd.DataFrame], Sequence[str]]] = {
 }
 LAST = "runs"
 """The table that is written last: a look in it is in all."""
-_NEWEST = ("contrasts", "groups", "excess")
+_NEWEST = ("contrasts", "excess")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
 _PACKED = (*_NEWEST, "success")
 _TEST_COLUMNS = {"p", "p_adjusted", "verdict", "rule"}

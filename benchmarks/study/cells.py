@@ -55,24 +55,17 @@ def contrasts(made: Report) -> pd.DataFrame:
     return rows.assign(verdict=rows["verdict"].map(GROUPS))
 
 
-def groups(made: Report, what: str = "change") -> pd.DataFrame:
-    """Return changes, or what is beyond the control, of every group: D and log-odds side by side."""
+def excess(made: Report) -> pd.DataFrame:
+    """Return what is beyond the control in every group: D and log-odds side by side."""
     frame = frame_of(made)
-    rows = frame[(frame["about"] == "other_people") & (frame["what"] == what)]
-    if what == "beyond":
-        rows = rows[rows["control"].isin([control for _, control in made.run.controls]) & (rows["group"] != "unknown")]
+    rows = frame[(frame["about"] == "other_people") & (frame["what"] == "beyond") & (frame["group"] != "unknown")]
+    rows = rows[rows["control"].isin([control for _, control in made.run.controls])]
     keys = ["editor", "control", "relation", "holds", "axis", "group"]
     d, odds = (rows[rows["scale"] == scale].set_index(keys) for scale in ("probability", "log-odds"))
-    out = d[["value", "low", "high", "p", "n", "n_edits", "n_people"]].copy()
-    out["log_odds"] = odds["value"]
+    out = d[["value", "low", "high", "p", "n"]].assign(log_odds=odds["value"])
     for end in ("low", "high", "p"):
         out[f"log_odds_{end}"] = odds[end]
-    states = frame[(frame["about"] == "other_people") & frame["what"].isin(("before", "after"))]
-    wide = states.pivot(index=keys, columns="what", values="value")
-    if what == "change":
-        out = out.assign(D_pre=wide["before"], D_post=wide["after"], D=out["value"])
-    out = out.reset_index()
-    return out.assign(n_prompts=out["n"], n_subjects=out["n_people"], n_cases=out["n_edits"])
+    return out.reset_index()
 
 
 def efficacy(made: Report) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Keep finished cells of the study in few bytes: scores and ranked answers in steps of 1/2048 nat, no wording.
+"""Keep finished cells of the study in few bytes: scores in steps of 1/16 nat (ranked answers: 1/512), no wording.
 
     python -m benchmarks.study.keep STUDY
     python -m benchmarks.study.keep --unpack smollm2/edits1/memit FOLDER
@@ -14,6 +14,7 @@ folder of an editor has `changes.parquet`: in the same order, what each of its e
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.stats.bootstrap import Floats
 
 KEPT = Path(__file__).with_name("results")
-_STEPS = 2048
+STEPS, RANKED_STEPS = 16, 512
+"""Steps in a nat; answers to one question are ranked, so few of them may become equal."""
 _QUESTIONS, _CHANGES = "questions.parquet", "changes.parquet"
 _VARY = ("logprob", "greedy", "n_greedy", "n_kept")
 """Columns that an edit changes."""
+_STEPPED = ("logprob", "change")
+"""Columns of steps: their higher bytes repeat."""
 _WORDING = ("prompt", "subject")
 _PAGE = 2**30  # bytes and rows: a column is one page, in which scores before an edit repeat
 
@@ -48,21 +52,22 @@ def pack(table: pa.Table, file: Path) -> None:
             write_batch_size=_PAGE,
             dictionary_pagesize_limit=_PAGE,
             use_dictionary=[column for field in table.schema for column in _dictionary_columns(field)],
+            column_encoding={name: "BYTE_STREAM_SPLIT" for name in _STEPPED if name in table.column_names},
         )
 
 
 def _dictionary_columns(field: pa.Field) -> list[str]:
     """Return the path of a column that a dictionary makes smaller, else nothing."""
     listed = pa.types.is_list(field.type)
-    # prompt_id counts up: a dictionary doubles its bytes
-    if pa.types.is_floating(field.type.value_type if listed else field.type) or field.name == "prompt_id":
+    # prompt_id counts up, and steps are many: a dictionary adds bytes
+    if pa.types.is_floating(field.type.value_type if listed else field.type) or field.name in ("prompt_id", *_STEPPED):
         return []
     return [f"{field.name}.list.element" if listed else field.name]
 
 
-def round_logprobs(logprobs: Floats) -> Floats:
-    """Return log-probabilities in steps."""
-    return np.minimum(np.round(logprobs * _STEPS) / _STEPS, 0.0)
+def _steps(table: pa.Table) -> Floats:
+    """Return how many steps a nat has in each row."""
+    return np.where(pc.equal(table["kind"], "cross_property"), float(RANKED_STEPS), float(STEPS))
 
 
 def keep(cell: Path, folder: Path) -> None:
@@ -77,7 +82,7 @@ def keep(cell: Path, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = read_table(cell / "scores.parquet", SCORES)
-    steps = pa.array(np.rint(round_logprobs(scores["logprob"].to_numpy()) * _STEPS), pa.int32(), from_pandas=True)
+    steps = pa.array(np.rint(scores["logprob"].to_numpy() * _steps(scores)), pa.int32(), from_pandas=True)
     scores = _set_column(scores, "logprob", steps)
     for name in _WORDING:
         scores = _set_column(scores, name, pa.array([""] * len(scores), pa.string()))
@@ -96,24 +101,26 @@ def keep(cell: Path, folder: Path) -> None:
     )
     edits = pq.read_table(cell / "edits.parquet")
     before = edits["candidates_pre"].combine_chunks()
-    steps = pa.array(round_logprobs(before.values.to_numpy(zero_copy_only=False)), from_pandas=True)
+    fine = np.round(before.values.to_numpy(zero_copy_only=False) * RANKED_STEPS) / RANKED_STEPS
+    steps = pa.array(fine, from_pandas=True)
     before = pa.ListArray.from_arrays(before.offsets, steps, mask=before.is_null())
     pack(_set_column(edits, "candidates_pre", before), folder / "edits.parquet")
-    write_text(folder / "manifest.json", (cell / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((cell / "manifest.json").read_text(encoding="utf-8"))
+    for change in manifest.get("edited", {}).values():
+        change.pop("moved", None)
+    dump_json(folder / "manifest.json", manifest)
 
 
 def _changes(pre: pa.Table, post: pa.Table, questions: pa.Table, cell: Path) -> pa.Table:
-    """Return what an editor changed; steps are kept as two bytes and one, of which the higher ones repeat."""
+    """Return what an editor changed, in steps."""
     same = [name for name in questions.column_names if name not in _VARY]
     if not pre.select(same).equals(questions.select(same)) or not post.select(same).equals(questions.select(same)):
         raise ValueError(f"{cell}: got other questions than {_QUESTIONS} has. Keep them under another name.")
     steps = [table["logprob"].to_numpy() for table in (questions, pre, post)]
-    change = steps[2] - steps[1]
     return pa.table({
         "editor": pre["editor"],
         "before": pa.array(steps[1] - steps[0], pa.int16()),
-        "low": pa.array(change & 255, pa.uint8()),
-        "high": pa.array(change >> 8, pa.int16()),
+        "change": pa.array(steps[2] - steps[1], pa.int32()),
         **{name: post[name] for name in _VARY[1:]},
     })  # fmt: skip
 
@@ -140,13 +147,13 @@ def kept_scores(kept: Path) -> pa.Table:
     for number in range(len(changes) // len(questions)):
         own = changes.slice(number * len(questions), len(questions))
         before = questions["logprob"].to_numpy() + own["before"].to_numpy()
-        change = own["low"].to_numpy().astype(np.int32) + (own["high"].to_numpy().astype(np.int32) << 8)
+        change = own["change"].to_numpy()
         after = {name: own[name] for name in _VARY[1:]}
         for phase, steps, values in (("pre", before, {}), ("post", before + change, after)):
             block = questions
             for name, column in values.items():
                 block = _set_column(block, name, column)
-            block = _set_column(block, "logprob", pa.array(steps / _STEPS, pa.float64()))
+            block = _set_column(block, "logprob", pa.array(steps / _steps(questions), pa.float64()))
             phases = pa.array([phase] * len(block))
             blocks.append(block.append_column("editor", own["editor"]).append_column("phase", phases))
     # pre and post of a question are neighbours

@@ -43,7 +43,10 @@ def write_rows(
         StorageError: The disk is full or the folder cannot be written.
     """
     path = Path(folder) / "data" / config / f"test-{place[0]:05d}-of-{place[1]:05d}.parquet"
-    with atomic_path(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", compression_level=19) as writer,
+    ):
         for table in tables:
             writer.write_table(table)
 
