@@ -120,19 +120,6 @@ def test_the_factual_setting_of_the_sample_corrects_what_a_model_said() -> None:
         assert (row["neighborhood_prompts"], row["loc_ans"]) == ([record["loc"]], record["loc_ans"])
 
 
-def test_every_column_is_described_on_the_card() -> None:
-    from seesaw_cf.builder_scripts.card import COLUMNS
-    from seesaw_cf.builder_scripts.coupled import COUPLED_SCHEMAS
-
-    text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
-    schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}
-    for name, schema in (schemas | COUPLED_SCHEMAS).items():
-        assert set(schema.names) == set(COLUMNS[name]), name
-    for name in ALL:
-        assert all(f"| `{column}` |" in text for column in schemas[name].names)
-
-
-DATA = sample.path()
 NAME = "test-00000-of-00001.parquet"
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.card import Statistics, attributes, examples, markdown, people_by_group
-from seesaw_cf.builder_scripts.tables import DEMOGRAPHICS, write_cases
+from seesaw_cf.builder_scripts.tables import DEMOGRAPHICS
 from seesaw_cf.records import groups, read_cases
 from seesaw_cf.records import load as sample
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
@@ -140,23 +140,3 @@ def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embe
                     known[key] for key in ("label", "living", "sitelinks")
                 )
                 assert [list(getattr(row, axis)) for axis in groups.AXES] == [known[axis] for axis in groups.AXES]
-
-
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4))
-def test_cases_in_shards_are_the_cases(
-    tmp_path_factory: pytest.TempPathFactory, count: int, per_shard: int, per_group: int
-) -> None:
-    folder = tmp_path_factory.mktemp("shards")
-    cases = [replace(CASE, case_id=number) for number in range(count)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seesaw_cf.builder_scripts.tables.CASES_PER_SHARD", per_shard)
-        patch.setattr("seesaw_cf.builder_scripts.tables.CASES_PER_GROUP", per_group)
-        write_cases(folder, "c", iter(cases), count)
-    files = sorted((folder / "data" / "c").iterdir())
-    assert len(files) == -(-count // per_shard)
-    assert [file.name for file in files] == [f"test-{n:05d}-of-{len(files):05d}.parquet" for n in range(len(files))]
-    sizes = [pq.read_metadata(file).num_rows for file in files]
-    assert sizes == [min(per_shard, count - n * per_shard) for n in range(len(files))]
-    assert read_cases(folder / "data" / "c") == cases

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
+from tests.given import Capture, Patch, Temp
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS
 
 
 @pytest.fixture(scope="module")
-def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_folder(tmp_path_factory: Temp) -> Path:
     return small.save(tmp_path_factory.mktemp("model"))
 
 
@@ -42,9 +43,7 @@ def two(words: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_run_prints_its_screen_and_writes_its_files(
-    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_prints_its_screen_and_writes_its_files(tmp_path: Path, two: list[str], capsys: Capture) -> None:
     assert main([*two, "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     assert "2 facts edited with ft" in out
@@ -84,7 +83,7 @@ def test_without_options_the_control_is_random_and_both_configs_are_asked(tmp_pa
     ],
 )
 def test_what_goes_wrong_is_said_and_nothing_is_left(
-    tmp_path: Path, words: list[str], changes: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: list[str], changes: list[str], message: str, capsys: Capture
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), *changes]) == 1
     assert message in capsys.readouterr().err
@@ -92,7 +91,7 @@ def test_what_goes_wrong_is_said_and_nothing_is_left(
 
 
 def test_a_config_that_a_folder_lacks_is_refused_at_once(
-    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: list[str], monkeypatch: Patch, capsys: Capture
 ) -> None:
     (tmp_path / "cross_property.parquet").touch()
     monkeypatch.setitem(sys.modules, "seesaw_cf.run.job", None)  # what loads a model cannot be imported
@@ -113,7 +112,7 @@ def test_a_config_that_a_folder_lacks_is_refused_at_once(
     ],
 )
 def test_a_bad_file_is_explained(
-    tmp_path: Path, words: list[str], option: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: list[str], option: str, content: str, message: str, capsys: Capture
 ) -> None:
     file = tmp_path / "cases.json"
     file.write_text(content)
@@ -122,16 +121,14 @@ def test_a_bad_file_is_explained(
 
 
 @pytest.mark.slow
-def test_a_run_folder_of_another_setting_is_refused(
-    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_folder_of_another_setting_is_refused(tmp_path: Path, two: list[str], capsys: Capture) -> None:
     assert main([*two, "--out", str(tmp_path / "run")]) == 0
     assert main([*two[:-4], *two[-2:], "--out", str(tmp_path / "run"), "--limit", "1"]) == 1
     assert "data.cases: the folder has 2, this run 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow(15)
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: Patch) -> None:
     command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
     # A shell's background job ignores Ctrl-C, and so would its child.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

@@ -115,13 +115,6 @@ def test_interrupted_and_unread(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().err == ""
 
 
-def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loop = tmp_path / "loop"
-    loop.symlink_to(loop)
-    assert main(["report", str(loop)]) == 1
-    assert str(loop) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "words", [("audit", "--editor", "memitt"), ("audit", "--editor", "ft", "--editor", "random(fft)")]
 )

@@ -18,6 +18,7 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.models import load_model, sample_corpus
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
+from tests.given import Capture, Patch, Temp
 from tests.hub_routes import Repo
 from tests.hub_server import READER, Hub
 
@@ -34,7 +35,7 @@ def words(place: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: Temp) -> Path:
     """A folder with a corpus and, in `cache`, moments from some of it."""
     place = tmp_path_factory.mktemp("moments")
     (place / "texts.txt").write_text("\n".join(sample_corpus(120)))
@@ -51,14 +52,14 @@ def folder_of(cache: Path) -> Path:
 
 
 @pytest.fixture
-def hub(near_hub: Hub, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def hub(near_hub: Hub, tmp_path: Path, made: Path, monkeypatch: Patch) -> Hub:
     """The Hub that this process talks to; the cache is a copy of the one that has the moments."""
     shutil.copytree(made / "cache", tmp_path / "cache")
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     return near_hub
 
 
-def said(capsys: pytest.CaptureFixture[str], *command: str, fails: bool = False) -> str:
+def said(capsys: Capture, *command: str, fails: bool = False) -> str:
     """What a command says, on stdout or as its error."""
     capsys.readouterr()
     assert main(list(command)) == int(fails)
@@ -67,9 +68,7 @@ def said(capsys: pytest.CaptureFixture[str], *command: str, fails: bool = False)
 
 
 @pytest.mark.slow
-def test_computed_published_and_used(
-    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_computed_published_and_used(hub: Hub, made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     ours = moment_files(folder_of(tmp_path / "cache"))
     assert list(ours) == [0, 1, 2]
     facts = load_facts(ours[0])
@@ -138,7 +137,7 @@ def test_other_models_layers_and_types_are_refused(made: Path) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_repository_and_what_the_hub_refuses(
-    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: Hub, made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     push = (*words(made), "--repo")
     said(capsys, *push, REPO, "--public")
@@ -160,9 +159,7 @@ def test_a_damaged_repository_and_what_the_hub_refuses(
 
 
 @pytest.mark.slow
-def test_bad_corpora_and_a_full_disk(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_corpora_and_a_full_disk(made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     make, corpus = ["share", "seesaw-tiny", "--moments"], ["--corpus", str(made / "texts.txt")]
     short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import defaultdict
 from dataclasses import replace
@@ -19,7 +18,6 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import public_options
 from tests import fresh
 from tests.cli.commands import OPTIONS
-from tests.conftest import ROOT
 
 # Where second moments are taken from, and that they are what is shared.
 OWN_SENSE = {"--moments"}
@@ -139,10 +137,3 @@ def test_the_first_help_is_quick_and_no_help_loads_a_model_library() -> None:
 def _last_line(code: str) -> str:
     done = fresh.python("-c", code)
     return done.stdout.splitlines()[-1]
-
-
-def test_the_demo_of_the_makefile_has_options_that_audit_has(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    command = text.partition("/seesaw-cf audit")[2].partition("\n\n")[0]
-    assert main(["audit", "--help", "-v"]) == 0
-    assert set(re.findall(r"--[a-z-]+", command)) <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))

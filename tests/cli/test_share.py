@@ -21,6 +21,7 @@ from seesaw_cf.scoring import HFScorer
 from seesaw_cf.sharing import load_delta
 from seesaw_cf.sharing.card import SCORES_FILE, WARNING
 from seesaw_cf.types import Cloze
+from tests.given import Capture, Patch, Temp
 from tests.hub_routes import Blob, Refusal
 from tests.hub_server import TOKEN, Hub
 from tests.runner import small
@@ -59,7 +60,7 @@ for program in programs:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: Temp) -> Path:
     """A folder with `base`, a small model, and `run`, two cases edited by MEMIT and by one step of fine-tuning."""
     folder = tmp_path_factory.mktemp("share")
     small.save(folder / "base")
@@ -88,7 +89,7 @@ def program_of(card: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_the_repository_says_what_was_edited_and_measured(
-    form: str, place: Path, near_hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    form: str, place: Path, near_hub: Hub, capfd: Capture, tmp_path: Path
 ) -> None:
     assert main(words(place, form)) == 0
     said = capfd.readouterr()
@@ -137,9 +138,7 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, near_hub:
 
 
 @pytest.mark.slow
-def test_an_upload_that_breaks_off_is_explained(
-    place: Path, near_hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_upload_that_breaks_off_is_explained(place: Path, near_hub: Hub, monkeypatch: Patch, capfd: Capture) -> None:
     store = near_hub.store
 
     def full(content: bytes, lfs: bool) -> Blob:
@@ -153,28 +152,10 @@ def test_an_upload_that_breaks_off_is_explained(
     assert near_hub.files("org/delta").keys() == {".gitattributes"}
 
 
-def test_a_folder_that_is_no_run_is_explained(
-    place: Path, near_hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "unfinished" / "deltas" / "ft" / "P21").mkdir(parents=True)
-    (tmp_path / "unfinished" / "manifest.json").write_bytes((place / "run" / "manifest.json").read_bytes())
-    cases = {
-        tmp_path / "nowhere": "holds neither manifest.json nor delta.json; expected a run folder",
-        tmp_path / "file": "holds neither manifest.json nor delta.json; expected a run folder",
-        place / "base": "holds neither manifest.json nor delta.json; expected a run folder",
-        tmp_path / "unfinished": "this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.",
-        place / "run": "4 deltas fit, expected one of ft/",
-    }
-    for source, message in cases.items():
-        assert main(["share", str(source), "--repo", "org/x", "--base-model", "org/base"]) == 1
-        assert message in capfd.readouterr().err
-    assert not near_hub.log
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["adapter", "checkpoint"])
 def test_a_base_that_changed_since_the_run_is_refused(
-    form: str, place: Path, near_hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    form: str, place: Path, near_hub: Hub, tmp_path: Path, capfd: Capture
 ) -> None:
     """What was measured is what is shared, or nothing."""
     other = small.model()

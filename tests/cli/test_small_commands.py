@@ -10,12 +10,13 @@ import pytest
 
 from seesaw_cf.cli import main
 from tests import fresh
+from tests.given import Capture, Patch, Temp
 from tests.report.frozen import restore
 from tests.report.runs import cases, property_cases, write_run
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(tmp_path_factory: Temp) -> Path:
     return write_run(tmp_path_factory.mktemp("run") / "x", cases(("P27",), 4, 8) + property_cases(2))
 
 
@@ -24,19 +25,9 @@ def call(*words: object) -> int:
 
 
 @pytest.mark.slow
-def test_report_prints_its_screen_and_writes_its_files(
-    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("report", run_folder, "--out", tmp_path / "report") == 0
-    assert "Other facts about the edited person" in capsys.readouterr().out
-    assert (tmp_path / "report" / "report.html").exists()
-    assert (tmp_path / "report" / "tables" / "levels.csv").exists()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("found", [True, False])
 def test_open_shows_the_page_in_the_browser(
-    run_folder: Path, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_folder: Path, found: bool, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     asked: list[str] = []
 
@@ -52,7 +43,7 @@ def test_open_shows_the_page_in_the_browser(
     assert (f"Open {page} in yours" in capsys.readouterr().out) is not found
 
 
-def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: Capture) -> None:
     assert call("report", tmp_path) == 1
     said = capsys.readouterr()
     assert said.out == ""
@@ -60,7 +51,7 @@ def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.Captur
     assert "not a run folder. Give the folder that `seesaw-cf audit --out` wrote." in said.err
 
 
-def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_everything_there_is(capsys: Capture) -> None:
     assert call("list") == 0
     shown = capsys.readouterr().out
     for words in ("memit  ", "seesaw-tiny", "cross_subject", "P103  language", "South Asian", "edit_bias"):
@@ -90,9 +81,7 @@ print(len(load_dataset("seesaw_cf", "cross_property", split="test")), evaluate.l
     assert name == "edit_bias"
 
 
-def test_cache_drops_what_nobody_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cache_drops_what_nobody_used(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
     files = {
         name: tmp_path / name for name in ("pre/old.parquet", "pre/new.parquet", "mend/key/a", "mend/key/b", "own")
@@ -110,7 +99,7 @@ def test_cache_drops_what_nobody_used(
     assert [name for name, file in files.items() if file.exists()] == ["own"]
 
 
-def test_fail_if_worse_exits_with_3_and_the_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_if_worse_exits_with_3_and_the_finding(tmp_path: Path, capsys: Capture) -> None:
     run = str(restore("planted", tmp_path / "run"))
     assert main(["report", run, "--out", str(tmp_path / "one")]) == 0
     shown = capsys.readouterr().out

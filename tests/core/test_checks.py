@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import importlib
 import inspect
-import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,38 +23,19 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.text import chance_of, seed_of
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 
+LIMITS = st.floats(allow_nan=False)
 
-@given(st.floats() | st.integers(), st.floats(allow_nan=False), st.floats(allow_nan=False), st.booleans())
+
+@given(st.floats() | st.integers() | st.sampled_from(["1", None, True, 10**400]), LIMITS, LIMITS, st.booleans())
 def test_a_number_is_taken_exactly_when_it_is_finite_and_in_range(
-    value: float, low: float, high: float, ends: bool
+    value: Any, low: float, high: float, ends: bool
 ) -> None:
-    good = abs(value) < 2.0**1023 and (low <= value <= high if ends else low < value < high)
-    if good:
+    number = type(value) in (int, float) and abs(value) <= sys.float_info.max
+    if number and (low <= value <= high if ends else low < value < high):
         assert checks.number("x", value, low, high, ends=ends) == value
-    elif not abs(value) < math.inf:
-        with pytest.raises(RecordError, match="x is "):
+    else:
+        with pytest.raises(RecordError, match=r"^x is .*expected a finite number"):
             checks.number("x", value, low, high, ends=ends)
-
-
-@pytest.mark.parametrize(
-    ("value", "limits", "message"),
-    [
-        (math.nan, {}, "plan: delta is nan, expected a finite number."),
-        (math.inf, {}, "plan: delta is inf, expected a finite number."),
-        (10**400, {}, "expected a finite number."),
-        (-1, {"low": 0}, "plan: delta is -1, expected a finite number of at least 0."),
-        (0, {"low": 0, "ends": False}, "plan: delta is 0, expected a finite number above 0."),
-        (2, {"low": 0, "high": 1}, "plan: delta is 2, expected a finite number from 0 to 1."),
-        (1, {"low": 0, "high": 1, "ends": False}, "plan: delta is 1, expected a finite number between 0 and 1, both"),
-        ("1", {}, "plan: delta is '1', expected a finite number."),
-        (None, {}, "plan: delta is None, expected a finite number."),
-        (True, {}, "plan: delta is True, expected a finite number."),
-    ],
-)
-def test_numbers_that_are_refused(value: object, limits: dict[str, float], message: str) -> None:
-    with pytest.raises(RecordError) as caught:
-        checks.number("plan: delta", value, **limits)  # type: ignore[arg-type]
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [b"x", 3, None, "\ud800", "a\udfffb"])

@@ -33,7 +33,12 @@ def root(reference: Callable[..., Path]) -> Path:
     return reference("editing_golden")
 
 
-def _check(root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "method"), [*RUNS, *(pytest.param(*run, marks=pytest.mark.exhaustive) for run in EVERY)]
+)
+def test_an_audit_of_their_checkpoint_gives_their_numbers(
+    root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     cases, (arrays, _) = golden.entry(root, name, method)["cases"], golden.arrays_of(root, name, method)
     golden.load.cache_clear()  # its weights are written below
@@ -69,19 +74,3 @@ def _check(root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pyte
     for row in asked:
         wanted = stored[row["prompt"], row["target"]][row["phase"] == "post"]
         assert abs(row["logprob"] - wanted) < limit, (row["prompt"], row["target"], row["phase"])
-
-
-@pytest.mark.parametrize(("name", "method"), RUNS)
-def test_an_audit_of_their_checkpoint_gives_their_numbers(
-    root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _check(root, name, method, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow(30)
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "method"), EVERY)
-def test_so_does_every_other(
-    root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _check(root, name, method, tmp_path, monkeypatch)

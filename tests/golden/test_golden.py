@@ -129,34 +129,21 @@ def check(root: Path, name: str, method: str, double: bool) -> None:
         assert golden.error(delta.meta["losses"], arrays["loss_ft"]) < limit("loss_ft")
 
 
+WEEKLY = pytest.mark.exhaustive
+DOUBLE = [*FAST, *(pytest.param(*run, marks=[WEEKLY] if number % 8 else []) for number, run in enumerate(OTHERS))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "method"), FAST)
+@pytest.mark.parametrize(("name", "method"), DOUBLE)
 def test_run_in_float64(root: Path, name: str, method: str) -> None:
     check(root, name, method, double=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "method"), OTHERS[::8])
-def test_every_eighth_other_run_in_float64(root: Path, name: str, method: str) -> None:
-    check(root, name, method, double=True)
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "method"), [run for number, run in enumerate(OTHERS) if number % 8])
-def test_other_run_in_float64(root: Path, name: str, method: str) -> None:
-    check(root, name, method, double=True)
-
-
-@pytest.mark.parametrize(("name", "method"), SINGLE)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [*SINGLE, *(pytest.param(*run, marks=[pytest.mark.slow, WEEKLY]) for run in EVERY if run not in SINGLE)],
+)
 def test_run_in_float32(root: Path, name: str, method: str) -> None:
-    check(root, name, method, double=False)
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "method"), [run for run in EVERY if run not in SINGLE])
-def test_other_run_in_float32(root: Path, name: str, method: str) -> None:
     check(root, name, method, double=False)
 
 

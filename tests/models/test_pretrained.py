@@ -15,6 +15,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
+from tests.given import Capture
 
 
 def test_embedded_model_loads_offline_in_eval_mode_and_scores() -> None:
@@ -24,15 +25,6 @@ def test_embedded_model_loads_offline_in_eval_mode_and_scores() -> None:
     assert model.dtype == torch.float32
     scores = HFScorer(model, tokenizer, strict=True).score([Cloze("Marie Curie was born in", "Warsaw")])
     assert scores[0].logprob < 0
-
-
-def test_any_folder_loads_and_gives_the_same_weights(tmp_path: Path) -> None:
-    model, tokenizer = load_model("seesaw-tiny", device="cpu")
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    again, _ = load_model(str(tmp_path), device="cpu")
-    for name, parameter in model.named_parameters():
-        assert torch.equal(parameter, again.get_parameter(name))
 
 
 def test_sample_corpus_is_a_seeded_draw_without_replacement() -> None:
@@ -59,10 +51,7 @@ DOWN = "model.layers.1.mlp.down_proj.weight"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda tensors: tensors.pop(DOWN),
-            rf"tensors 1 missing in the files \({re.escape(DOWN)}\)",
-        ),
+        (lambda tensors: tensors.pop(DOWN), rf"tensors 1 missing in the files \({re.escape(DOWN)}\)"),
         (
             lambda tensors: tensors.update({DOWN: tensors[DOWN][:-1].contiguous()}),
             rf"1 of another shape \({re.escape(DOWN)} \(\d+, \d+\) instead of \(\d+, \d+\)\)",
@@ -70,7 +59,7 @@ DOWN = "model.layers.1.mlp.down_proj.weight"
     ],
 )
 def test_a_checkpoint_that_is_not_the_model_is_refused(
-    tmp_path: Path, change: Any, message: str, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, change: Any, message: str, capfd: Capture
 ) -> None:
     folder = _saved(tmp_path / "model")
     tensors = load_file(folder / "model.safetensors")

@@ -24,7 +24,6 @@ from seesaw_cf.records import (
     write_card,
     write_config,
 )
-from seesaw_cf.records.card import content_hash
 from seesaw_cf.records.importing import summarise
 from seesaw_cf.types import Case
 from tests.records import samples
@@ -159,16 +158,6 @@ def test_a_rebuilt_folder_is_read_anew(tmp_path: Path) -> None:
     assert first_ids() == [4, 5, 6]
 
 
-def test_the_card_is_a_function_of_the_content(tmp_path: Path) -> None:
-    one, two, other = (_write(tmp_path / name, _cases(3, first)) for name, first in (("a", 0), ("b", 0), ("c", 1)))
-    assert one == two == (tmp_path / "a" / "README.md").read_text(encoding="utf-8")
-    assert one != other
-    assert one.startswith("---\nlicense: mit\n")
-    assert one.endswith("---\n\n# Title\n")
-    digest = content_hash((tmp_path / "a" / "data" / "words").iterdir())
-    assert f"Words: two. [content sha256 {digest}]" in one
-
-
 def test_shards_hold_all_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seesaw_cf.records.card.ROWS_PER_SHARD", 10)
     write_config(tmp_path, "n", pa.table({"n": range(25)}))
@@ -249,20 +238,6 @@ def test_a_full_disk_leaves_nothing(released: Path, tmp_path: Path, monkeypatch:
     with pytest.raises(StorageError, match=r"No space left on device.*[Ff]ree some space"):
         import_files(released, tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"released"}
-
-
-def test_what_to_import_must_be_clear(released: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(RecordError, match="a folder without cases in data/"):
-        import_files(tmp_path / "empty", tmp_path / "out")
-    with pytest.raises(RecordError, match="nothing to read"):
-        import_files([], tmp_path / "out")
-    other = tmp_path / "empty" / "P27_eff.json"
-    other.write_text("[]")
-    with pytest.raises(RecordError, match=r"would both be config 'P27_eff'\. Rename one"):
-        import_files([released, other], tmp_path / "out")
-    with pytest.raises(StorageError, match=r"gone\.json: No such file"):
-        import_files(tmp_path / "gone.json", tmp_path / "out")
 
 
 def test_a_locked_folder_cannot_be_read_or_written(released: Path) -> None:

@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.errors import RunFolderError, StorageError
-from seesaw_cf.run.manifest import check_folder
-
 
 @pytest.mark.slow
 def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
@@ -33,19 +30,6 @@ def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: 
             worker.stdin.close()
             worker.wait(timeout=60)
             worker.stdout.close()
-
-
-def test_places_that_can_be_no_run_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunFolderError, match="file is a file, expected a folder"):
-        check_folder(tmp_path / "file")
-    with pytest.raises(RunFolderError, match="is a file, expected a folder"):
-        check_folder(tmp_path / "file" / "below")
-    with pytest.raises(RunFolderError, match="is not empty and has no manifest"):
-        check_folder(tmp_path)
-    with pytest.raises(StorageError, match="cannot be read"):
-        check_folder(tmp_path / ("x" * 300))
-    check_folder(tmp_path / "new")
 
 
 @pytest.mark.slow(60)
