@@ -56,7 +56,8 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
         post = table[table["editor"] == editor].set_index("case_id").loc[pre.index]
         after = zip(pre["candidates"], post["candidates"], post["logprobs"])
         rows = pre.reset_index()[["case_id", "edit_relation", "effect_relation", "prompt", "candidates", "gold"]]
-        rows = rows.assign(pre=pre["logprobs"].tolist(), post=[_in_order(*row) for row in after])
+        in_order: Any = [_in_order(*row) for row in after]
+        rows = rows.assign(pre=pre["logprobs"].tolist(), post=in_order)
         rows["post_prompts"] = post["prompt"].tolist()
         rows = rows.astype({"edit_relation": str, "effect_relation": str})
         results[editor] = as_json(accuracy_of_columns)(rows, mode=mode)  # type: ignore[arg-type]

@@ -1,9 +1,10 @@
-"""`seesaw-cf audit` as a user meets it: a small model from a folder, real editors, and messages for what goes wrong."""
+"""`seesaw-cf audit` and the commands around it as a user meets them, with messages for what goes wrong."""
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,13 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
-from tests.given import Capture, Patch, Temp
+from tests import fresh
+from tests.report.frozen import restore
+from tests.report.runs import cases, property_cases, write_run
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS
 
 
 @pytest.fixture(scope="module")
-def model_folder(tmp_path_factory: Temp) -> Path:
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.save(tmp_path_factory.mktemp("model"))
 
 
@@ -43,7 +46,9 @@ def two(words: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_run_prints_its_screen_and_writes_its_files(tmp_path: Path, two: list[str], capsys: Capture) -> None:
+def test_a_run_prints_its_screen_and_writes_its_files(
+    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*two, "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     assert "2 facts edited with ft" in out
@@ -83,7 +88,7 @@ def test_without_options_the_control_is_random_and_both_configs_are_asked(tmp_pa
     ],
 )
 def test_what_goes_wrong_is_said_and_nothing_is_left(
-    tmp_path: Path, words: list[str], changes: list[str], message: str, capsys: Capture
+    tmp_path: Path, words: list[str], changes: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), *changes]) == 1
     assert message in capsys.readouterr().err
@@ -91,7 +96,7 @@ def test_what_goes_wrong_is_said_and_nothing_is_left(
 
 
 def test_a_config_that_a_folder_lacks_is_refused_at_once(
-    tmp_path: Path, words: list[str], monkeypatch: Patch, capsys: Capture
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cross_property.parquet").touch()
     monkeypatch.setitem(sys.modules, "seesaw_cf.run.job", None)  # what loads a model cannot be imported
@@ -112,7 +117,7 @@ def test_a_config_that_a_folder_lacks_is_refused_at_once(
     ],
 )
 def test_a_bad_file_is_explained(
-    tmp_path: Path, words: list[str], option: str, content: str, message: str, capsys: Capture
+    tmp_path: Path, words: list[str], option: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "cases.json"
     file.write_text(content)
@@ -121,14 +126,16 @@ def test_a_bad_file_is_explained(
 
 
 @pytest.mark.slow
-def test_a_run_folder_of_another_setting_is_refused(tmp_path: Path, two: list[str], capsys: Capture) -> None:
+def test_a_run_folder_of_another_setting_is_refused(
+    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*two, "--out", str(tmp_path / "run")]) == 0
     assert main([*two[:-4], *two[-2:], "--out", str(tmp_path / "run"), "--limit", "1"]) == 1
     assert "data.cases: the folder has 2, this run 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow(15)
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: Patch) -> None:
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
     # A shell's background job ignores Ctrl-C, and so would its child.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -142,3 +149,99 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch:
     assert process.returncode == 130
     assert "run the same command again to continue" in err
     assert not (tmp_path / "run" / "scores.parquet").exists()
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run") / "x", cases(("P27",), 4, 8) + property_cases(2))
+
+
+def call(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("found", [True, False])
+def test_open_shows_the_page_in_the_browser(
+    run_folder: Path, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def browser(address: str) -> bool:
+        asked.append(address)
+        return found
+
+    monkeypatch.setattr("webbrowser.open", browser)
+    assert call("report", run_folder, "--out", tmp_path / "a report", "--open") == 0
+    page = tmp_path / "a report" / "report.html"
+    assert asked == [page.as_uri()]
+    assert page.exists()
+    assert (f"Open {page} in yours" in capsys.readouterr().out) is not found
+
+
+def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("report", tmp_path) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert "not a run folder. Give the folder that `seesaw-cf audit --out` wrote." in said.err
+
+
+def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list") == 0
+    shown = capsys.readouterr().out
+    for words in ("memit  ", "seesaw-tiny", "cross_subject", "P103  language", "South Asian", "edit_bias"):
+        assert words in shown
+
+
+def _elsewhere(tmp_path: Path, code: str) -> str:
+    """Runs code in a fresh process in an empty folder, offline, with caches of its own."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    offline = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    done = fresh.python("-c", code, cwd=folder, env={**os.environ, **offline})
+    return done.stdout
+
+
+@pytest.mark.slow(10)
+def test_after_setup_plain_names_load_from_any_folder_offline(tmp_path: Path) -> None:
+    code = """
+from datasets import load_dataset
+from seesaw_cf.cli import main
+assert main(["setup"]) == 0
+import evaluate
+print(len(load_dataset("seesaw_cf", "cross_property", split="test")), evaluate.load("edit_bias").name)
+"""
+    rows, name = _elsewhere(tmp_path, code).strip().split("\n")[-1].split()
+    assert int(rows) > 100
+    assert name == "edit_bias"
+
+
+def test_cache_drops_what_nobody_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
+    files = {
+        name: tmp_path / name for name in ("pre/old.parquet", "pre/new.parquet", "mend/key/a", "mend/key/b", "own")
+    }
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * 1000)
+    month_ago = time.time() - 40 * 86_400
+    for name in ("pre/old.parquet", "mend/key/a", "own"):
+        os.utime(files[name], (month_ago, month_ago))
+    assert call("setup", "--prune", 30) == 0
+    assert "1.00kB deleted, unused for 30 days; 3.00kB left" in capsys.readouterr().out
+    assert [name for name, file in files.items() if not file.exists()] == ["pre/old.parquet"]
+    assert call("setup", "--prune", 0) == 0
+    assert [name for name, file in files.items() if file.exists()] == ["own"]
+
+
+def test_fail_if_worse_exits_with_3_and_the_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(restore("planted", tmp_path / "run"))
+    assert main(["report", run, "--out", str(tmp_path / "one")]) == 0
+    shown = capsys.readouterr().out
+    assert main(["report", run, "--out", str(tmp_path / "two"), "--fail-if", "worse"]) == 3
+    said = capsys.readouterr()
+    assert "hit harder" in said.err
+    assert said.out.splitlines()[:5] == shown.splitlines()[:5]

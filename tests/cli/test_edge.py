@@ -1,4 +1,4 @@
-"""What every command answers to bad words, closed pipes, full disks and errors of the libraries below."""
+"""What every command answers to bad words, missing keys, removed names, closed pipes and errors of libraries."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ import pytest
 import safetensors
 from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntryNotFoundError
 
-from seesaw_cf.cli import main
+from seesaw_cf.base.tables import write_table
+from seesaw_cf.cli import COMMANDS, gone, main
 from seesaw_cf.cli.output import explained
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.identities import find
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.tables import PASSAGES
 from tests import fresh
+from tests.cli.commands import OPTIONS
+from tests.stereotypes.fakes import FakeGenerator
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -125,3 +132,67 @@ def test_a_wrong_name_is_refused_before_torch_is_imported(words: tuple[str, ...]
     assert done.stdout == "1 False\n"
     assert "unknown editor" in done.stderr
     assert "Did you mean" in done.stderr
+
+
+COMMANDS_GONE = {name: use for names, use in gone.COMMANDS.items() for name in names.split("|")}
+OPTIONS_GONE = {name: use for names, use in gone.OPTIONS.items() for name in names.split("|")}
+
+
+@pytest.mark.parametrize(("name", "use"), COMMANDS_GONE.items())
+def test_a_removed_command_names_what_to_use(name: str, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(name.split()) == 2
+    assert f"command {name} was removed: {use}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "use"), OPTIONS_GONE.items())
+def test_a_removed_option_names_what_to_use(name: str, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", name]) == 2
+    assert f"option {name} was removed: {use}." in capsys.readouterr().err
+
+
+def test_nothing_that_lives_is_called_removed() -> None:
+    """A removed option may live on in another command, never one that has its old sense."""
+    assert not set(COMMANDS) & set(COMMANDS_GONE)
+    assert {one.name for options in OPTIONS.values() for one in options} & set(OPTIONS_GONE) <= {
+        "--metric",
+        "--report",
+        "--people",
+        "--examples",
+        "--encoder",
+    }
+
+
+SERVER = "http://127.0.0.1:9/v1"
+UNSCORED = ["--regard", "none", "--attack", "none"]
+WRITER = ["--editor", "ike", "--base-url", SERVER, "--key-env", "NO_SUCH_KEY"]
+OK = "--acknowledge-content"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["texts", "write", "m", *WRITER, "--rate", "local/judge", "--out", "new"],
+        ["texts", "rate", "passages.parquet", "--rater", "m", *WRITER[2:], "--out", "new"],
+        ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--identities", "Women", "--out", "new", OK],
+        ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--select", "dynamic", "--out", "new", OK],
+        ["graph", "run", "m", "--regard", "none", "--attack", "perspective", "--out", "new", OK],
+    ],
+    ids=["writer", "judge", "crawl", "selection", "perspective"],
+)
+def test_a_missing_key_is_the_first_thing_that_is_said(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for key in ("NO_SUCH_KEY", "PERSPECTIVE_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    write_table(tmp_path / "passages.parquet", PASSAGES.empty_table())
+    crawl_identities(FakeGenerator(), find(["Women"]), CrawlSettings(triples=4), tmp_path / "crawl")
+    for place in ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoTokenizer"):
+        monkeypatch.setattr(
+            f"transformers.{place}.from_pretrained", lambda *_, **__: pytest.fail("a model was loaded before")
+        )
+    capsys.readouterr()
+    assert main(words) == 1
+    key = "PERSPECTIVE_API_KEY" if "perspective" in words else "NO_SUCH_KEY"
+    assert f"the environment variable {key} is not set" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -18,7 +18,6 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.models import load_model, sample_corpus
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
-from tests.given import Capture, Patch, Temp
 from tests.hub_routes import Repo
 from tests.hub_server import READER, Hub
 
@@ -35,7 +34,7 @@ def words(place: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: Temp) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a corpus and, in `cache`, moments from some of it."""
     place = tmp_path_factory.mktemp("moments")
     (place / "texts.txt").write_text("\n".join(sample_corpus(120)))
@@ -52,14 +51,14 @@ def folder_of(cache: Path) -> Path:
 
 
 @pytest.fixture
-def hub(near_hub: Hub, tmp_path: Path, made: Path, monkeypatch: Patch) -> Hub:
+def hub(near_hub: Hub, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """The Hub that this process talks to; the cache is a copy of the one that has the moments."""
     shutil.copytree(made / "cache", tmp_path / "cache")
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     return near_hub
 
 
-def said(capsys: Capture, *command: str, fails: bool = False) -> str:
+def said(capsys: pytest.CaptureFixture[str], *command: str, fails: bool = False) -> str:
     """What a command says, on stdout or as its error."""
     capsys.readouterr()
     assert main(list(command)) == int(fails)
@@ -68,7 +67,9 @@ def said(capsys: Capture, *command: str, fails: bool = False) -> str:
 
 
 @pytest.mark.slow
-def test_computed_published_and_used(hub: Hub, made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+def test_computed_published_and_used(
+    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     ours = moment_files(folder_of(tmp_path / "cache"))
     assert list(ours) == [0, 1, 2]
     facts = load_facts(ours[0])
@@ -137,7 +138,7 @@ def test_other_models_layers_and_types_are_refused(made: Path) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_repository_and_what_the_hub_refuses(
-    hub: Hub, made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture
+    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     push = (*words(made), "--repo")
     said(capsys, *push, REPO, "--public")
@@ -159,7 +160,9 @@ def test_a_damaged_repository_and_what_the_hub_refuses(
 
 
 @pytest.mark.slow
-def test_bad_corpora_and_a_full_disk(made: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+def test_bad_corpora_and_a_full_disk(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     make, corpus = ["share", "seesaw-tiny", "--moments"], ["--corpus", str(made / "texts.txt")]
     short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)

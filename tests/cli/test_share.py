@@ -21,7 +21,6 @@ from seesaw_cf.scoring import HFScorer
 from seesaw_cf.sharing import load_delta
 from seesaw_cf.sharing.card import SCORES_FILE, WARNING
 from seesaw_cf.types import Cloze
-from tests.given import Capture, Patch, Temp
 from tests.hub_routes import Blob, Refusal
 from tests.hub_server import TOKEN, Hub
 from tests.runner import small
@@ -60,7 +59,7 @@ for program in programs:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: Temp) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `base`, a small model, and `run`, two cases edited by MEMIT and by one step of fine-tuning."""
     folder = tmp_path_factory.mktemp("share")
     small.save(folder / "base")
@@ -89,7 +88,7 @@ def program_of(card: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_the_repository_says_what_was_edited_and_measured(
-    form: str, place: Path, near_hub: Hub, capfd: Capture, tmp_path: Path
+    form: str, place: Path, near_hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(words(place, form)) == 0
     said = capfd.readouterr()
@@ -138,7 +137,9 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, near_hub:
 
 
 @pytest.mark.slow
-def test_an_upload_that_breaks_off_is_explained(place: Path, near_hub: Hub, monkeypatch: Patch, capfd: Capture) -> None:
+def test_an_upload_that_breaks_off_is_explained(
+    place: Path, near_hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     store = near_hub.store
 
     def full(content: bytes, lfs: bool) -> Blob:
@@ -155,7 +156,7 @@ def test_an_upload_that_breaks_off_is_explained(place: Path, near_hub: Hub, monk
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["adapter", "checkpoint"])
 def test_a_base_that_changed_since_the_run_is_refused(
-    form: str, place: Path, near_hub: Hub, tmp_path: Path, capfd: Capture
+    form: str, place: Path, near_hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """What was measured is what is shared, or nothing."""
     other = small.model()

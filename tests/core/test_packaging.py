@@ -1,25 +1,43 @@
-"""What is declared is what is there: packages, extras and data files of the distribution."""
+"""What is declared is there: packages, extras, data files, public names; extras that are missing are asked for."""
 
 from __future__ import annotations
 
 import ast
 import configparser
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from seesaw_cf.base.errors import MissingExtraError, SeesawError
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.cli.audit import ability
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.effects.leme_auto import rouge1
+from seesaw_cf.effects.texts import reference_score
+from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.run.workers import run_on_ray
+from seesaw_cf.sharing import to_peft
+from seesaw_cf.texts.graph.folder import export_graphml
+from seesaw_cf.texts.graph.scores import find_scorer, fit_topics
+from seesaw_cf.texts.training import label_scores
 from tests import fresh
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..conftest import ROOT
+
 TOP = {"seesaw_cf": "seesaw_cf", "seesaw_cf.editors": "editors", "seesaw_cf.metrics": "metrics"} | {
     "seesaw_cf.builder_scripts": "builder_scripts"
 }
@@ -209,3 +227,76 @@ def test_metrics_and_statistics_need_no_torch(tmp_path: Path) -> None:
     path = os.pathsep.join((str(ROOT), str(packages)))
     done = fresh.python("-S", "-c", WITHOUT_TORCH, env={**os.environ, "PYTHONPATH": path})
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr[-2000:]
+
+
+ASKED: list[tuple[str, str, Callable[[], Any]]] = [
+    ("build", "pyoxigraph", lambda: StoreSource("a.nt")),
+    ("longform", "sklearn", lambda: label_scores([0], [0], [0], ("a",))),
+    ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),
+    ("longform", "rouge_score", lambda: rouge1("a", "a")),
+    ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
+    ("stereotypes", "networkx", lambda: export_graphml(SimpleNamespace(), Path())),  # type: ignore[arg-type]
+    ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
+    ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
+    ("toxicity", "detoxify", lambda: find_scorer("attack", "detoxify")),
+    ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
+    ("harness", "lm_eval", lambda: ability(Path("run"), tasks=(), out=Path("out"))),
+    ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
+]
+# For those who work on the package: no code of it imports them.
+DEVELOPERS = {"docs", "test"}
+
+
+def _model() -> PreTrainedModel:
+    return GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=4, vocab_size=4))
+
+
+def test_the_table_has_every_extra() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    users = set(parser["options.extras_require"]) - DEVELOPERS
+    assert {extra for extra, _, _ in ASKED} >= users
+
+
+@pytest.mark.parametrize(("extra", "module", "call"), ASKED, ids=[f"{e}-{m}" for e, m, _ in ASKED])
+def test_a_missing_extra_is_named(
+    extra: str, module: str, call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"needed for .* cannot be imported \(.*{module}") as caught:
+        call()
+    assert f"Install it with: pip install 'seesaw_cf[{extra}]'" in str(caught.value)
+    assert isinstance(caught.value, SeesawError)
+    assert isinstance(caught.value, ImportError)
+    assert caught.value.name
+
+
+LAZY = [f"seesaw_cf.{room}" for room in ("editors", "generation", "models", "texts", "texts.graph")] + ["seesaw_cf"]
+LIGHT = [*LAZY, "seesaw_cf.types", "seesaw_cf.records", "seesaw_cf.effects", "seesaw_cf.metrics"]
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_every_public_name_is_there(package: str) -> None:
+    module = importlib.import_module(package)
+    assert len(module.__all__) == len(set(module.__all__)) > 0
+    for name in module.__all__:
+        assert getattr(module, name) is not None, name
+
+
+@pytest.mark.parametrize("name", EDITORS)
+def test_every_editor_and_its_settings_can_be_imported_by_name(name: str) -> None:
+    package = importlib.import_module("seesaw_cf.editors")
+    editor = load_editor(name)
+    assert {editor.__name__, editor.config_class.__name__} <= set(package.__all__)
+    assert getattr(package, editor.__name__) is editor
+    assert getattr(package, editor.config_class.__name__) is editor.config_class
+
+
+@pytest.mark.slow
+def test_importing_packages_imports_no_torch() -> None:
+    heavy = ("torch", "transformers", "datasets", "evaluate")
+    code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"
+    done = fresh.python("-c", code, cwd=ROOT)
+    assert done.stdout == "[]\n"

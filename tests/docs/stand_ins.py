@@ -22,7 +22,6 @@ from .. import fresh
 from ..builder.conftest import serve
 from ..builder.embedded import write_small
 from ..conftest import ROOT
-from ..fakes import tiny_texts
 from ..generation.models import chat_model, chat_tokenizer
 from ..generation.server import JudgeServer
 from ..hub_server import Hub
@@ -95,14 +94,6 @@ class StandIns:
         self._private.mkdir(parents=True, exist_ok=True)
         return self._open.enter_context(contextmanager(serve)(self._private, write_small(self._private / "small.nt")))
 
-    @cached_property
-    def chat_folder(self) -> str:
-        """A folder with a small chat model."""
-        folder = self._private / "chat-model"
-        chat_model().save_pretrained(folder)
-        chat_tokenizer().save_pretrained(folder)
-        return str(folder)
-
     def nli(self) -> str:
         """A folder with a random classifier of the three labels."""
         return str(save_classifier(self._private / "nli", ("entailment", "neutral", "contradiction")))
@@ -121,11 +112,6 @@ class StandIns:
         rows = [{"target_id": id, "samples": [{"text": "A person."}]} for id in ("Q6581072", "Q6581097")]
         (self.folder / "references.json").write_text(json.dumps(rows), encoding="utf-8")
         return "references.json"
-
-    def texts(self) -> str:
-        """What the small chat model has learnt from."""
-        (self.folder / "texts.txt").write_text("\n".join(tiny_texts() * 4) + "\n", encoding="utf-8")
-        return "texts.txt"
 
     def ratings(self) -> str:
         """Two ratings of every item of six samples about people who share nothing."""
@@ -152,10 +138,7 @@ PLACEHOLDERS: dict[str, Callable[[StandIns], str]] = {
     "YOUR_REFERENCES.json": StandIns.references,
     "YOUR_NLI": StandIns.nli,
     "YOUR_ENCODER": StandIns.encoder,
-    "YOUR_TEXTS.txt": StandIns.texts,
-    "meta-llama/Llama-2-7b-chat-hf": lambda here: here.chat_folder,
     "http://localhost:8000/v1": lambda here: here.api.url,
-    "https://api.openai.com/v1": lambda here: here.api.url,
     "https://query.wikidata.org/sparql": lambda here: here.sparql,
     "https://qlever.cs.uni-freiburg.de/api/wikidata": lambda here: here.sparql,
 }

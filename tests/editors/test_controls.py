@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.controls import POOL, ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.editors.ft import LoRA, LoRAConfig
-from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records.load import load_cases
@@ -192,19 +191,3 @@ def test_controls_of_each_request_by_itself(kind: str) -> None:
             assert delta.meta["requests"] == alone.meta["requests"]
             for name in alone.updates:
                 torch.testing.assert_close(delta.dense(name), alone.dense(name), rtol=0, atol=1e-7)
-
-
-def test_what_an_editor_made_is_remembered_up_to_a_limit() -> None:
-    model = tiny_model("llama")
-    kept, full = Remembered(EACH, limit=10**9), Remembered(EACH, limit=10)
-    for remembered, same in ((kept, True), (full, False)):
-        first = remembered.edit_each(model, TOKENIZER, REQUESTS)
-        assert remembered.edit_each(model, TOKENIZER, REQUESTS) is first  # what was asked last, of any size
-        remembered.edit_each(model, TOKENIZER, REQUESTS[:1])
-        assert (remembered.edit_each(model, TOKENIZER, REQUESTS) is first) == same
-        assert remembered.fit(model, TOKENIZER) is remembered
-        assert remembered.config is EACH.config
-    alone = kept.edit(model, TOKENIZER, REQUESTS[:1])
-    assert kept.edit(model, TOKENIZER, REQUESTS[:1]) is alone
-    one_by_one = Remembered(Alone(), limit=10**9)
-    assert one_by_one.edit_each(model, TOKENIZER, REQUESTS)[0] is one_by_one.edit(model, TOKENIZER, REQUESTS[:1])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.locate.checks import shortened
-from seesaw_cf.editors.locate.fitted import Factor, Fitted, factorise
+from seesaw_cf.editors.locate.fitted import factorise
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, encode_text, prepare, sample_templates
 from seesaw_cf.editors.locate.spread import keys_of
@@ -192,33 +192,6 @@ def test_bare_prompt_is_always_first() -> None:
     for wrong in ({"context_templates": ("{}", "no place")}, {"steps": 0}):
         with pytest.raises(EditError, match="expected"):
             MEMITConfig(layers=(1,), **wrong)
-
-
-def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-
-    def counted(moment: torch.Tensor, where: str, extra: float = 0.0) -> Factor:
-        made.append(where)
-        return factorise(moment, where, extra)
-
-    monkeypatch.setattr("seesaw_cf.editors.locate.fitted.factorise", counted)
-    model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
-    kept = memit().fit(model, tokenizer)
-    assert kept.fitted is not None
-    tight = replace(kept, fitted=Fitted(kept.fitted.templates, kept.fitted.moments, room=0))
-    deltas = [editor.edit_each(model, tokenizer, REQUESTS) for editor in (kept, tight)]
-    assert made == ["layer 1", "layer 2"] * 2
-    kept.edit_each(model, tokenizer, REQUESTS)
-    assert made == ["layer 1", "layer 2"] * 2, "both are kept"
-    tight.edit_each(model, tokenizer, REQUESTS)
-    assert made == ["layer 1", "layer 2"] * 3, "only the last one was kept"
-    some = replace(kept.fitted, moments=dict.fromkeys((1, 2, 3), kept.fitted.moments[1]), _factors={})
-    some = replace(some, room=2 * 8 * kept.fitted.moments[1].matrix.numel())
-    for layer in (1, 2, 3, 1):
-        some.factor(layer, kept.fitted.moments[1].matrix)
-    assert made[6:] == ["layer 1", "layer 2", "layer 3"], "the second was dropped for the third, the first was kept"
-    for one, other in zip(*deltas, strict=True):
-        assert all(torch.equal(one.dense(name), other.dense(name)) for name in one.updates)
 
 
 @pytest.mark.parametrize(

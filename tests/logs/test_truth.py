@@ -1,17 +1,23 @@
-"""Real logs of two harnesses (../shared/reference/harness_logs) with true answers by numpy and scipy."""
+"""Real logs of two harnesses with true answers by numpy and scipy, and how often a change is claimed where none is."""
 
 from __future__ import annotations
 
 import json
 import math
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.compare_level import RESULTS, SCHEMES, exchanged, measured, reseeded
 from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
+from seesaw_cf.logs.log import Reader
+from seesaw_cf.logs.pairing import PairedItems, pair_logs, wanted_fields
 from tests.conftest import REFERENCE
+from tests.logs.made import Made, items, write_log
 
 LOGS = REFERENCE / "harness_logs"
 # Fields of the items that are not known as groups.
@@ -21,8 +27,6 @@ PAIRS = {
     "null": ("lm_eval/base", "lm_eval/null"),
     "inspect": ("inspect/base.eval", "inspect/q4row.json"),
 }
-
-pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 
 
 @cache
@@ -52,6 +56,7 @@ def _found(name: str, row: dict[str, Any]) -> pd.Series:
     return frame.iloc[0] if len(frame) else pd.Series(dtype=float)
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["q4row", "null"])
 def test_numbers_of_lm_eval_are_the_true_ones(name: str) -> None:
@@ -59,6 +64,7 @@ def test_numbers_of_lm_eval_are_the_true_ones(name: str) -> None:
     assert checked > 80
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 @pytest.mark.slow
 def test_numbers_of_inspect_are_the_true_ones() -> None:
     assert sum(_agrees(_found("inspect", row), row) for row in _rows("inspect") if row["metric"] != "margin") > 10
@@ -87,6 +93,7 @@ def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
     return 1
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 @pytest.mark.slow
 def test_sentences_are_those_of_a_good_answer() -> None:
     title = _compared("q4row").screen.title
@@ -99,6 +106,7 @@ def test_sentences_are_those_of_a_good_answer() -> None:
     assert set(open_tasks["verdict"]) == {"undecided"}
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 @pytest.mark.slow
 def test_nothing_is_claimed_of_the_same_model() -> None:
     comparison = _compared("null")
@@ -106,6 +114,7 @@ def test_nothing_is_claimed_of_the_same_model() -> None:
     assert set(comparison.frame["verdict"]) <= {"", "same", "too_few", "undecided"}
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 def test_a_mean_over_what_the_change_left_is_not_given() -> None:
     comparison = _compared("inspect")
     row = comparison.frame.query("asked == 'margin' and axis == 'all'").iloc[0]
@@ -114,9 +123,44 @@ def test_a_mean_over_what_the_change_left_is_not_given() -> None:
     assert row["note"] == "0 before, 77 after, have no score"
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 def test_zstandard_and_json_hold_the_same_samples() -> None:
     first, second = (
         read_log(LOGS / "inspect" / name).items.sort_values("item", ignore_index=True)
         for name in ("base.eval", "base.json")
     )
     pd.testing.assert_frame_equal(first, second)
+
+
+def _pairs(tmp_path: Path) -> PairedItems:
+    logs = [write_log(tmp_path / name, items(seed=at, shift=-at), Made(model=name)) for at, name in enumerate("ab")]
+    base, changed = (read_log(log, Reader(wanted_fields(CompareSettings()))) for log in logs)
+    return pair_logs(base, changed)
+
+
+def test_committed_families_hold_their_level() -> None:
+    made = json.loads((RESULTS / "compare_level.json").read_text(encoding="utf-8"))
+    assert set(made) == set(SCHEMES)
+    for scheme in made.values():
+        for family in ("scores", "groups"):
+            assert scheme[family]["n"] >= 1000
+            assert 0.03 <= scheme[family]["value"] <= 0.065
+
+
+def test_sides_are_exchanged_item_by_item_and_answers_drawn_anew(tmp_path: Path) -> None:
+    pairs = _pairs(tmp_path)
+    turned = exchanged(pairs, np.random.default_rng(0), "items")
+    columns = [f"metric:margin_{side}" for side in ("before", "after")]
+    assert (turned.frame[columns].sum(axis=1) - pairs.frame[columns].sum(axis=1)).abs().max() < 1e-12
+    assert 0 < (turned.frame[columns[0]] == pairs.frame[columns[0]]).mean() < 1
+    drawn = reseeded(pairs, np.random.default_rng(0))
+    assert drawn.metrics == ("acc",)
+    assert set(drawn.frame["metric:acc_before"]) == {0.0, 1.0}
+
+
+def test_a_few_draws_give_shares_with_intervals(tmp_path: Path) -> None:
+    found = measured(_pairs(tmp_path), "clusters", 4, seed=1)
+    scores = found["scores"]
+    assert isinstance(scores, dict)
+    assert scores["n"] == 4
+    assert found["tests"] == 5

@@ -1,10 +1,14 @@
-"""Finished units in a folder: kept, merged in order, refused when of another job, made again when damaged."""
+"""Finished units in a folder: kept, merged in order, shared by processes, made again when damaged."""
 
 from __future__ import annotations
 
+import os
 import random
 import re
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.manifest import RunManifest, claim_folder
 from seesaw_cf.run.store import Key, Store
+from tests import fresh
+from tests.conftest import ROOT
 from tests.runner import claimer
 
 SCHEMA = pa.schema([("unit", pa.string()), ("value", pa.float64())])
@@ -132,3 +141,91 @@ def test_settings_of_every_protocol_are_part_of_the_identity(tmp_path: Path, pro
     )
     with pytest.raises(RunFolderError, match=differences):
         Store(tmp_path, manifest(depth=3, more=2), SCHEMA).claim()
+
+
+@pytest.mark.slow
+def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
+    rounds = 100
+    command = [sys.executable, "-m", "tests.runner.claimer", str(tmp_path), str(rounds)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    try:
+        assert [worker.stdout.readline() for worker in workers] == ["ready\n"] * 3
+        for _ in range(rounds):
+            for worker in workers:
+                worker.stdin.write("\n")
+                worker.stdin.flush()
+            said = Counter(worker.stdout.readline() for worker in workers)
+            assert said == {"claimed\n": 1, "joined\n": 2}
+    finally:
+        for worker in workers:
+            worker.stdin.close()
+            worker.wait(timeout=60)
+            worker.stdout.close()
+
+
+@pytest.mark.slow(60)
+@pytest.mark.exhaustive
+def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> None:
+    options = "--data sample --config cross_subject --editor ft --limit 2 --threads 1 --control none --keep-deltas"
+    command = [sys.executable, "-m", "seesaw_cf", "audit", "seesaw-tiny", *options.split(), "--quiet", "--out"]
+
+    def start(out: str, cache: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "SEESAW_CF_CACHE": str(tmp_path / cache)}
+        return subprocess.Popen([*command, str(tmp_path / out)], env=env, stderr=subprocess.PIPE, text=True)
+
+    both = [start("both", "shared"), start("both", "shared")]
+    said = [process.communicate(timeout=600)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    alone = start("alone", "own")
+    said.append(alone.communicate(timeout=600)[1])
+    assert alone.returncode == 0, said
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (tmp_path / "both" / table).read_bytes() == (tmp_path / "alone" / table).read_bytes()
+
+
+RAY = ("--engine", "ray")
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_threads")
+def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> None:
+    job: dict[str, Any] = {"model": "seesaw-tiny", "editors": ("ft",), "limit": 1, "device": "cpu", "data": "sample"}
+    two = make_run(Job(**job, threads=2), tmp_path).manifest
+    assert torch.get_num_threads() == 2
+    assert make_run(Job(**job), tmp_path).manifest.identity == two.identity  # torch still has two
+    one = make_run(Job(**job, threads=1), tmp_path).manifest
+    assert torch.get_num_threads() == 1
+    assert one.identity != two.identity
+    claim_folder(tmp_path / "run", two)
+    with pytest.raises(RunFolderError) as caught:
+        claim_folder(tmp_path / "run", one)
+    assert ("scoring.threads: the folder has 2, this run 1 (give --threads N to both)") in str(caught.value)
+
+
+def _run(out: Path, threads: int, *engine: str) -> None:
+    """A run as from a shell that says nothing about threads, with nothing cached by another one."""
+    env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    options = ["audit", "seesaw-tiny", "--control", "none", "--device", "cpu", "--editor", "memit", "--limit", "2",
+               "--block", "1", "--config", "cross_subject"]  # fmt: skip
+    options += [*engine, "--quiet", "--threads", str(threads), "--out", str(out)]
+    env |= {"OMP_WAIT_POLICY": "PASSIVE", "SEESAW_CF_CACHE": f"{out}.cache"}  # threads that wait do not spin
+    fresh.python("-m", "seesaw_cf", *options, cwd=ROOT, env=env)
+
+
+@pytest.mark.slow(40)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ray_and_a_local_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    _run(tmp_path / "alone", threads)
+    _run(tmp_path / "shared", threads, *RAY)
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (tmp_path / "alone" / table).read_bytes() == (tmp_path / "shared" / table).read_bytes()

@@ -15,7 +15,6 @@ from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from tests.fakes import low_rank
-from tests.given import Log, Patch
 from tests.scoring.models import make
 from tests.scoring.test_edited import by_hand
 from tests.scoring.work import candidates, clozes, worst
@@ -33,7 +32,9 @@ def _small_machine(model: Any, tokens: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gptj", "bloom"])
-def test_passes_shrink_and_go_on(kind: str, tokenizer: PreTrainedTokenizerBase, caplog: Log) -> None:
+def test_passes_shrink_and_go_on(
+    kind: str, tokenizer: PreTrainedTokenizerBase, caplog: pytest.LogCaptureFixture
+) -> None:
     model = make(kind)
     work = clozes() + candidates(60)
     expected = HFScorer(model, tokenizer).score(work)
@@ -69,7 +70,7 @@ def test_logits_that_do_not_fit_make_passes_smaller(dtype: torch.dtype, tokenize
 
 
 def test_edits_go_one_after_the_other_when_memory_runs_out(
-    tokenizer: PreTrainedTokenizerBase, monkeypatch: Patch, caplog: Log
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = make("llama")
     jobs = [(low_rank(model, (2,), seed), clozes(2)) for seed in range(3)]
@@ -101,7 +102,9 @@ def test_a_budget_bounds_tokens_and_logits(tokenizer: PreTrainedTokenizerBase) -
     assert max(sizes) <= max(scorer.tokens_per_pass, 4 * 20)
 
 
-def test_edited_models_keep_the_budget_with_many_texts(tokenizer: PreTrainedTokenizerBase, monkeypatch: Patch) -> None:
+def test_edited_models_keep_the_budget_with_many_texts(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A small budget cuts the texts into slabs; numbers are those of one slab, and each text is encoded once a slab."""
     model = make("llama")
     jobs = [(low_rank(model, (2,), seed), clozes(3)[seed:]) for seed in range(2)]

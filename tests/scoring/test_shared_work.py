@@ -1,4 +1,4 @@
-"""Scores before an edit, second moments and MEND's network are made once, and a worker that dies stops no other."""
+"""Shared work is done once, a dead worker stops no other, and threads with one model get what they get alone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+from seesaw_cf.editors import FT, FTConfig
+from seesaw_cf.models.weights import applied, parameter_hashes
+from seesaw_cf.run.questions import questions
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.scoring.edited_scorer import EditedScorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
+from seesaw_cf.scoring.trie_scorer import TrieScorer
 from seesaw_cf.types import Cloze, ClozeScore
 from tests.fakes import tiny_model
+from tests.runner import small
 from tests.scoring.holder import SHARED
+from tests.tokenizer_styles import byte_level
 
 
 @pytest.mark.slow(20)
@@ -85,3 +94,47 @@ def test_each_worker_scores_the_blocks_that_no_other_is_at(tmp_path: Path, monke
     assert tables[0] == tables[1]
     assert (slow.asked, quick.asked) == ([0], [1, 2, 3, 4, 5])
     assert {file.suffix for file in (tmp_path / "pre").iterdir()} == {".parquet"}
+
+
+@pytest.mark.slow
+def test_threads_that_score_and_edit_with_one_model_do_not_see_each_other() -> None:
+    model, tokenizer = small.model(), byte_level(bos=False)
+    cases = small.cases()
+    clozes = [q.cloze for case in cases for q in questions(case)]
+    editor = FT(FTConfig(layers=(0,), steps=3))
+    delta = editor.edit(model, tokenizer, [cases[0].request])
+
+    def edited() -> list[Cloze | ClozeScore]:
+        return [score for part in EditedScorer(TrieScorer(model, tokenizer)).score([(delta, clozes)]) for score in part]
+
+    def norm() -> list[float]:
+        made = editor.edit(model, tokenizer, [cases[0].request])
+        return [float(made.dense(name).norm()) for name in made.updates]
+
+    jobs: list[Callable[[], Sequence[object]]] = [
+        partial(HFScorer(model, tokenizer).score, clozes),
+        partial(TrieScorer(model, tokenizer).score, clozes),
+        edited,
+        norm,
+    ] * 3
+    before = parameter_hashes(model)
+    alone = [job() for job in jobs]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda job: job(), jobs))
+    assert together == alone
+    assert parameter_hashes(model) == before
+    assert all("forward" not in vars(part) for part in model.modules())
+
+
+@pytest.mark.slow
+def test_an_edit_is_made_on_the_weights_before_another_threads_edit() -> None:
+    """The second thread starts inside the block of the first and waits for its end."""
+    model, tokenizer, (case, *_) = small.model(), byte_level(bos=False), small.cases()
+    editor = FT(FTConfig(layers=(0,), steps=3))
+    alone = editor.edit(model, tokenizer, [case.request])
+    with ThreadPoolExecutor(1) as pool:
+        with applied(model, alone):
+            later = pool.submit(editor.edit, model, tokenizer, [case.request])
+            assert not wait([later], timeout=0.5).done
+        made = later.result()
+    assert made.meta["losses"] == alone.meta["losses"]

@@ -74,13 +74,6 @@ def test_the_same_set_gives_the_same_bytes_in_any_order(kind: str, tokenizer: Pr
         assert dict(zip(mixed, scorer.score(mixed), strict=True)) == first
 
 
-@pytest.mark.parametrize("size", [1, 30, 100_000])
-def test_chunk_size_changes_rounding_only(size: int, tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("gpt2")
-    scores = TrieScorer(model, tokenizer, max_tokens=size).score(clozes())
-    assert worst(scores, TrieScorer(model, tokenizer).score(clozes())) < 1e-5
-
-
 @pytest.mark.parametrize("kind", ["gpt2", "gemma3"])
 def test_what_cannot_be_scored_says_why_as_the_plain_scorer_does(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make(kind)

@@ -18,7 +18,6 @@ from seesaw_cf.study.cells import StudyCell, failure, note_failure
 from seesaw_cf.study.declared import Base, RecordSet
 from tests import fresh
 from tests.conftest import ROOT
-from tests.given import Capture, Patch, Temp
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -56,7 +55,7 @@ def written(folder: Path, models: int = 2, editors: int = 2, records: int = 2) -
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: Temp) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small models, and in `out` the finished study of one of them, two editors and one set of records."""
     folder = tmp_path_factory.mktemp("finished")
     for seed, name in enumerate(MODELS):
@@ -72,7 +71,7 @@ def finished(tmp_path_factory: Temp) -> Path:
 
 
 @pytest.fixture
-def folder(finished: Path, tmp_path: Path, monkeypatch: Patch) -> Path:
+def folder(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The models alone."""
     for name in MODELS:
         shutil.copytree(finished / name, tmp_path / name)
@@ -101,7 +100,7 @@ def notes(out: Path) -> str:
     return "\n".join([*screen["finding"], *screen["notes"]])
 
 
-def interrupted(monkeypatch: Patch, after: int) -> None:
+def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Ctrl-C after so many blocks of edits."""
     done: list[Block] = []
     do = Run.do
@@ -115,7 +114,9 @@ def interrupted(monkeypatch: Patch, after: int) -> None:
     monkeypatch.setattr(Run, "do", stop)
 
 
-def grown_equals_whole(folder: Path, whole: Path, monkeypatch: Patch, steps: list[tuple[int, int, int]]) -> str:
+def grown_equals_whole(
+    folder: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int, int]]
+) -> str:
     """The first step is killed after a block and repeated; returns the report's page."""
     with monkeypatch.context() as patch:
         interrupted(patch, 1)
@@ -134,7 +135,7 @@ def grown_equals_whole(folder: Path, whole: Path, monkeypatch: Patch, steps: lis
 
 @pytest.mark.slow(30)
 def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go(
-    folder: Path, out: Path, monkeypatch: Patch, capsys: Capture
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = grown_equals_whole(folder, out, monkeypatch, [(1, 1, 1), (1, 2, 1)])
     assert "Missing" not in page
@@ -147,7 +148,7 @@ def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
 @pytest.mark.slow(60)
 @pytest.mark.exhaustive
 def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_go(
-    folder: Path, monkeypatch: Patch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert study(written(folder, editors=1), "whole") == 0
     steps = [(1, 1, 1), (2, 1, 1), (2, 1, 2)]
@@ -155,7 +156,7 @@ def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_
     assert "ft [one/mine/single/ft]" in page
 
 
-def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: Capture) -> None:
+def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(folder, 1, 1, 1)
     file.write_text(file.read_text().replace('"lora"', '"memit"').replace('{"ft"', '{"memit": {}, "ft"'))
     assert study(file, "out") == 1
@@ -168,7 +169,7 @@ def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: Captur
     assert "texts are needed" in capsys.readouterr().out
 
 
-def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monkeypatch: Patch) -> None:
+def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("on purpose")
 
@@ -184,7 +185,7 @@ def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monke
     assert not list((folder / "out" / "failed").rglob("*.txt"))
 
 
-def test_cells_are_chosen_and_what_was_not_run_is_said(folder: Path, capsys: Capture) -> None:
+def test_cells_are_chosen_and_what_was_not_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(folder, 1, 2, 1)
     assert study(file, "out", "--report-only") == 1
     assert "no cell of the study is finished.\n  Missing: one/mine/single/ft: not run yet" in capsys.readouterr().err
@@ -214,7 +215,9 @@ def test_workers_share_every_cell_and_write_the_tables_of_one_process(folder: Pa
         assert (out / table).read_bytes() == (folder / "shared" / table).read_bytes()
 
 
-def test_records_that_changed_between_cells_are_refused(folder: Path, out: Path, capsys: Capture) -> None:
+def test_records_that_changed_between_cells_are_refused(
+    folder: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = written(folder, 1, 2, 1)
     manifest = out / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
     found = json.loads(manifest.read_text())
