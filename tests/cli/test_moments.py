@@ -108,6 +108,7 @@ def test_computed_published_and_used(
     assert editor.fitted.facts()["moments_from"] == recorded["memit"]
 
 
+@pytest.mark.slow
 def test_other_models_layers_and_types_are_refused(made: Path) -> None:
     name = str(folder_of(made / "cache"))
     half, changed, same = (

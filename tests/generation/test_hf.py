@@ -32,7 +32,7 @@ def writer(kind: str = "llama", **options: object) -> HFGenerator:
 
 
 def edit(kind: str, seed: int) -> WeightDelta:
-    return low_rank(trained_model(kind), (1, 2), seed, rank=2, scale=0.3)
+    return low_rank(trained_model(kind), (1, 2), seed, rank=2, scale=0.4)
 
 
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gpt2", "gptj", "opt"])

@@ -17,6 +17,9 @@ from ..hub_routes import Repo
 from ..hub_server import READER, TOKEN, Hub
 from .tiny import low_rank_delta, tiny
 
+# huggingface_hub uploads large files by an old name of httpx's.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
 OPTIONS = ShareOptions(base_model="org/base")
 
 
