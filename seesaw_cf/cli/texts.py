@@ -9,8 +9,8 @@ from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.fields import OutputFolder, OwnFolder
 from seesaw_cf.cli.output import open_page, say, say_left_out
 from seesaw_cf.cli.parse import Flat
+from seesaw_cf.texts import ExportJob, RateJob, ReportJob, TrainJob, WriteJob
 from seesaw_cf.texts.graph.settings import CompareJob, GraphJob
-from seesaw_cf.texts.job import ExportJob, RateJob, ReportJob, TrainJob, WriteJob
 
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is

@@ -23,8 +23,8 @@ from seesaw_cf.base.files import neutral, write_new
 from seesaw_cf.base.text import seed_of
 from seesaw_cf.effects.instruments import Instruments, read_instruments
 from seesaw_cf.effects.texts import LABELS
+from seesaw_cf.texts import ExportJob
 from seesaw_cf.texts.claims import claim_questions
-from seesaw_cf.texts.job import ExportJob
 from seesaw_cf.texts.pairs import sample_evenly, showings
 from seesaw_cf.texts.records import coupled_cases
 from seesaw_cf.texts.released import read_pairs, released_sentences

@@ -35,9 +35,9 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
+from seesaw_cf.texts import RATED, Generation, RateJob, WriteJob
 from seesaw_cf.texts.claims import CLAIMS, Lexical, answered_claims, claim_questions
 from seesaw_cf.texts.classify import load_classifier, load_rater, loading
-from seesaw_cf.texts.job import RATED, Generation, RateJob, WriteJob
 from seesaw_cf.texts.judge import Instrument, Judge, Rater, TextQuestion, digest, rate
 from seesaw_cf.texts.pairs import flaw_questions, flaws, sample_pairs
 from seesaw_cf.texts.records import LongformRecord, cases_of, read_records, spare_cases, usual_configs

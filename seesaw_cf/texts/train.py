@@ -22,6 +22,7 @@ from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
+from seesaw_cf.texts import TrainJob
 from seesaw_cf.texts.classify import (
     LEARNED,
     Fitted,
@@ -33,7 +34,6 @@ from seesaw_cf.texts.classify import (
     pair_logits,
     to_output,
 )
-from seesaw_cf.texts.job import TrainJob
 from seesaw_cf.texts.judge import digest
 from seesaw_cf.texts.tables import RunTexts
 from seesaw_cf.texts.training import TrainingData, label_scores, people_training, rating_scores, read_training

@@ -19,8 +19,8 @@ import pytest
 import requests
 
 from seesaw_cf.cli import main
+from seesaw_cf.texts import KINDS, ExportJob
 from seesaw_cf.texts.answers import import_people
-from seesaw_cf.texts.job import KINDS, ExportJob
 from seesaw_cf.texts.people import export_people
 
 from ..longform.people_runs import label_studio_parts, truth, write_run

@@ -74,8 +74,8 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
 def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
     long, short = runs
     for swap, message in (
-        ({"fingerprint": "0" * 64}, "its model has the fingerprint 0000.*expected one model"),
-        ({"dtype": "bfloat16"}, "its model has the dtype bfloat16"),
+        ({"fingerprint": "0" * 64}, "its model has .*0000.*expected one model"),
+        ({"dtype": "bfloat16"}, "its model has .*bfloat16"),
     ):
         other = tmp_path / next(iter(swap))
         shutil.copytree(short, other)
@@ -86,7 +86,7 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
             report_run(long, tmp_path / "out", scores=other)
     one = ["audit", *DATA, "--control", "none", "--editor", "rome", "--limit", "1"]
     assert main([*one, "--out", str(tmp_path / "rome")]) == 0
-    with pytest.raises(RecordError, match=r"no edit by the same editor is in both runs; .* \['rome'\] and 1 cases"):
+    with pytest.raises(RecordError, match=r"no edit by the same editor is in both runs; .* \['rome'\]"):
         report_run(long, tmp_path / "out", scores=tmp_path / "rome")
     for folder in (tmp_path, tmp_path / "no"):
         with pytest.raises(RunFolderError, match=r"Give the folder that `seesaw-cf texts write --out` wrote"):

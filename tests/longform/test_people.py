@@ -18,8 +18,8 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS
 from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.texts import KINDS, ExportJob
 from seesaw_cf.texts.answers import import_people
-from seesaw_cf.texts.job import KINDS, ExportJob
 from seesaw_cf.texts.pairs import passage_pairs, sample_pairs
 from seesaw_cf.texts.people import export_people
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS

@@ -12,7 +12,7 @@ from seesaw_cf.editors.ike import demonstrations
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion, Sampling
 from seesaw_cf.records import import_files
-from seesaw_cf.texts.job import GENERATIONS, WriteJob
+from seesaw_cf.texts import GENERATIONS, WriteJob
 from seesaw_cf.texts.records import (
     EditedCase,
     LongformRecord,

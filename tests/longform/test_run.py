@@ -22,7 +22,7 @@ from seesaw_cf.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
-from seesaw_cf.texts.job import RateJob
+from seesaw_cf.texts import RateJob
 from seesaw_cf.texts.records import EditedCase, coupled_cases
 from seesaw_cf.texts.run import run_rate
 from seesaw_cf.texts.tables import ANNOTATIONS, CALLS, EDITS, FLAWS, PASSAGES, RATINGS

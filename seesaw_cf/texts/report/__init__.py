@@ -70,6 +70,7 @@ TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
 }  # fmt: skip
 """CSV file -> what it holds, and the numbers in it."""
 _UNKNOWN = "It is not known how often the annotator of these claims is right: measure it with `texts train`."
+_SAME = ("fingerprint", "dtype")  # of the models of two runs
 _METHOD = (
     "The same model writes before an edit (none) and after it. Numbers of long texts are means of case means with "
     "95 % intervals clustered by case. Tests are corrected by Holm. A number without an interval has its reason beside "
@@ -155,20 +156,19 @@ def report_people(
 def _short_form(folder: Path, run: RunTexts) -> pa.Table:
     """Read the score table of a run, and check that it is of the same model and edits as the long texts."""
     short: Mapping[str, Any] = RunFolder.open(folder, "audit", ("scores.parquet",)).manifest
-    for name in ("fingerprint", "dtype"):
-        one, other = (found.get("model", {}).get(name) for found in (run.manifest, short))
-        if one != other:
-            raise RunFolderError(
-                f"{folder}: its model has the {name} {other}, that of the long texts {one}; expected one model. "
-                "Run `seesaw-cf audit` with the same --model, --revision and --dtype."
-            )
+    one, other = ({name: own.get("model", {}).get(name) for name in _SAME} for own in (run.manifest, short))
+    if one != other:
+        raise RunFolderError(
+            f"{folder}: its model has {other}, that of the long texts {one}; expected one model. Run `seesaw-cf audit` "
+            "with the same --model, --revision and --dtype."
+        )
     table = read_table(folder / "scores.parquet", SCORES)
     scored, written = (set(zip(own["editor"].to_pylist(), own["case_id"].to_pylist())) for own in (table, run.passages))
     if not scored & written:
-        editors, cases = ({edit[place] for edit in scored} for place in (0, 1))
+        editors = sorted({editor for editor, _ in scored})
         raise RecordError(
-            f"scores: no edit by the same editor is in both runs; the scores are of {sorted(editors)} and {len(cases)} "
-            "cases. Run `seesaw-cf audit` with --config, --limit, --seed and --editor of the long texts."
+            f"scores: no edit by the same editor is in both runs; the scores are of {editors}, or of other cases. Run "
+            "`seesaw-cf audit` with --config, --limit, --seed and --editor of the long texts."
         )
     return table
 
@@ -177,16 +177,15 @@ def annotator_lines(folder: Path) -> list[str]:
     """Return how good the annotator of a run is on texts it has not seen, as sentences."""
     file = folder / "annotator.json"
     annotator = read_json(file, error=RunFolderError) if file.exists() else {}
-    figures = annotator.get("report", {}).get("figures")
-    if not figures:
+    if not (figures := annotator.get("report", {}).get("figures")):
         return [_UNKNOWN] if annotator else []
-    own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]
+    own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]["value"]
     right, recall = own["accuracy"], own["contradicts"]
     ends = interval(right["low"], right["high"], spec=".2f").strip("-")
     share = f"{right['value']:.2f} {ends}".strip()
     return [
         f"On {own['n']} claims of {own['n_groups']} samples that it was not trained on the annotator is right about "
-        f"{share}, always the commonest label about {constant['value']:.2f}.",
+        f"{share}, always the commonest label about {constant:.2f}.",
         f"It finds {recall['recall']:.2f} of the {recall['support']:.0f} contradictions there.",
     ]
 

@@ -95,37 +95,33 @@ def _missing(counts: Mapping[str, float]) -> str:
 
 
 def text_findings(frame: pd.DataFrame, who: str = "") -> list[str]:
-    """Return what claims and ratings say of the edits.
+    """Return what claims and ratings say of the edits, what is shown before what is not.
 
     Args:
         frame: Rows.
         who: Who rated, as the subject of a sentence; "" = a run's own raters.
     """
-    drift, lower, found = _surest(frame, "contradicted_more"), _surest(frame, "lower"), list[str]()
-    decided = [row for row in drift if row["p_adjusted"] < _LEVEL]
+    drift, lower = _surest(frame, "contradicted_more"), _surest(frame, "lower")
+    shown, undecided = list[str](), list[str]()
     for word, sign in (("more", 1), ("less", -1)):
-        sizes = [
-            f"by {amount(row, sign)} in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})"
-            for row in decided
-            if sign * row["value"] > 0
-        ]
-        found += [f"Texts {_FACTS} {word} often: {and_list(sizes[:3])}."] if sizes else []
+        rows = [row for row in drift if row["p_adjusted"] < _LEVEL and sign * row["value"] > 0][:3]
+        places = [f"in texts about {_ABOUT.get(row['about'], row['about'])} ({_edits(row)})" for row in rows]
+        sizes = [f"by {amount(row, sign)} {place}" for row, place in zip(rows, places)]
+        shown += [f"Texts {_FACTS} {word} often: {and_list(sizes)}."] if sizes else []
     if drift and all(math.isnan(row["low"]) for row in drift):
-        found.append(f"Whether texts {_FACTS} more often is not known: {drift[0]['note']}.")
-    elif drift and not decided:
-        found.append(f"No editor is shown to make texts {_FACTS} more often.")
+        undecided.append(f"Whether texts {_FACTS} more often is not known: {drift[0]['note']}.")
+    elif drift and not shown:
+        undecided.append(f"No editor is shown to make texts {_FACTS} more often.")
     fallen = [row for row in lower if row["p_adjusted"] < _LEVEL and row["value"] < 0]
     if fallen:
-        items = [
-            f"“{str(row['asked']).replace('_', ' ')}” by {with_interval(row, -1, 1)} ({_edits(row)})"
-            for row in fallen[:2]
-        ]
+        names = [f"“{str(row['asked']).replace('_', ' ')}”" for row in fallen[:2]]
+        items = [f"{name} by {with_interval(row, -1, 1)} ({_edits(row)})" for name, row in zip(names, fallen)]
         items += [f"{len(fallen) - 2} more"] * (len(fallen) > 2)
         verb = f"{capital(who)} rate texts lower after edits" if who else "Ratings are lower after edits"
-        found.append(f"{verb}, from 1 to 7: {and_list(items)}.")
+        shown.append(f"{verb}, from 1 to 7: {and_list(items)}.")
     elif lower:
-        found.append(f"No rating{f' by {who}' * bool(who)} is shown to be lower after edits.")
-    return found
+        undecided.append(f"No rating{f' by {who}' * bool(who)} is shown to be lower after edits.")
+    return shown + undecided
 
 
 def _surest(frame: pd.DataFrame, what: str) -> list[Row]:
