@@ -104,16 +104,24 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def columns_section(schemas: Mapping[str, pa.Schema]) -> str:
-    """Return the columns of configs as Markdown tables (name, type, meaning); configs with the same columns share one.
+    """Return the columns of configs as Markdown tables (name, type, meaning).
+
+    Configs with the same columns share a table, also where a later one has some more, which say so.
 
     Args:
         schemas: Config -> its columns.
     """
-    shared: dict[str, list[str]] = {}
+    shared: list[tuple[list[str], list[list[str]]]] = []
     for config, schema in schemas.items():
         rows = [[f"`{field.name}`", _type_name(field.type), COLUMNS[config][field.name]] for field in schema]
-        shared.setdefault(markdown_table(["Column", "Type", "Meaning"], rows, left=3), []).append(config)
-    return "\n\n".join(f"{', '.join(f'`{name}`' for name in names)}\n\n{table}" for table, names in shared.items())
+        names, before = next((own for own in shared if rows[: len(own[1])] == own[1]), ([], []))
+        if not names:
+            shared.append((names, before))
+        names.append(f"`{config}`")
+        mark = f" (`{config}` only)" if before else ""
+        before += [[*row[:-1], row[-1] + mark] for row in rows[len(before) :]]
+    tables = [(", ".join(names), markdown_table(["Column", "Type", "Meaning"], rows, left=3)) for names, rows in shared]
+    return "\n\n".join(f"{names}\n\n{table}" for names, table in tables)
 
 
 def drawn_table(facts: Facts) -> str:

@@ -69,16 +69,21 @@ class Audit:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row per editor and level: harm (above 0 is worse) beyond the control, its interval and its verdict."""
+        """One row per editor and level: harm (above 0 is worse) beyond the control, its interval and its verdict.
+
+        `about` is other_facts, other_people_old or other_people_new, by the answer of the edit that is true of them.
+        """
         rows = self.report.tables.get("levels", pd.DataFrame())
         if rows.empty:
             return rows
         compared = rows["what"] == "beyond"
         rows = rows[rows["decides"].astype(bool) & (compared if compared.any() else ~compared)]
-        sign = [HARM[key] for key in zip(rows["about"], rows["true_answer"], strict=True)]
+        keys = list(zip(rows["about"], rows["true_answer"], strict=True))
+        sign = [HARM[key] for key in keys]
         ends = np.sort(rows[["low", "high"]].to_numpy(np.float64) * np.array(sign)[:, None], axis=1)
-        rows = rows.assign(harm=rows["value"] * sign, low=ends[:, 0], high=ends[:, 1]).reset_index(drop=True)
-        return rows[["editor", "control", "about", "true_answer", "scale", "harm", "low", "high", "verdict"]]
+        about = ["_".join(filter(None, key)) for key in keys]
+        rows = rows.assign(about=about, harm=rows["value"] * sign + 0.0, low=ends[:, 0], high=ends[:, 1])
+        return rows[["editor", "control", "about", "scale", "harm", "low", "high", "verdict"]].reset_index(drop=True)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -111,6 +116,24 @@ class Audit:
         shutil.copytree(self.report.run.folder, target, dirs_exist_ok=True)
         target.chmod(mode)
         return self._write(target)
+
+    def push_to_hub(self, repo: str, *, public: bool = False, overwrite: bool = False) -> str:
+        """Make a static Space on the Hub with the page, `report.json` and the tables; return its address.
+
+        Args:
+            repo: "org/name".
+            public: Visible to all people; a new Space is private otherwise.
+            overwrite: Replace what the Space holds.
+
+        Raises:
+            RecordError: A malformed name.
+            StorageError: The Hub refused or did not answer, or there is other content.
+        """
+        from seesaw_cf.sharing import share_page
+
+        with _temporary() as folder:
+            self.report.write(Path(folder))
+            return share_page(folder, repo, public=public, overwrite=overwrite)
 
     def check(self, margin: float | None = None) -> None:
         """Raise where a level or a group is shown to be worse off than after the control; for tests of a model.
@@ -147,7 +170,7 @@ class Audit:
 @checked
 def audit(
     model: Model,
-    tokenizer: PreTrainedTokenizerBase | None = None,
+    tokenizer: object = None,
     *,
     editor: object = (),
     changed: object = None,
@@ -177,6 +200,8 @@ def audit(
     block: int = 8,
     threads: int | None = None,
     ignore_damage: bool = False,
+    checkpoints: bool = False,
+    keep_deltas: bool = False,
     out: str | Path | None = None,
     report: AuditSettings | None = None,
     progress: bool = True,
@@ -187,7 +212,7 @@ def audit(
 
     Args:
         model: A name, folder or Hub id, or the model itself.
-        tokenizer: Of a model in memory.
+        tokenizer: That of a model in memory; a name brings its own. All other arguments are named.
         editor: An editing method: a name of `seesaw-cf list editors`, "FILE.py", "package.module:Class", a class or an
             object of one; or a list of these.
         changed: A changed model: a path, a Hub id, a `WeightDelta` or a model in memory as it is (of peft, quantised,
@@ -207,6 +232,8 @@ def audit(
         seed: Of everything that is drawn.
         scorer, max_tokens, memory, block, threads: How it is computed.
         ignore_damage: Go on when an editor's first edits spoil what the model knew of other facts.
+        checkpoints: Write every edit as a whole model below `out`/checkpoints.
+        keep_deltas: Save every edit below `out`/deltas, to share it or to ask it other tasks.
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
         progress: Show progress bars.
@@ -215,7 +242,7 @@ def audit(
         The audit. The model in memory has the same bytes and the same mode afterwards.
 
     Raises:
-        RecordError: A model in memory without a tokenizer, a tokenizer without one, or nothing to audit.
+        RecordError: A model in memory without a tokenizer, a second argument that is none, or nothing to audit.
         UnknownNameError: No such editor, control or data.
         SeesawError: What the run raises; what was finished is kept in `out`.
     """
@@ -226,12 +253,17 @@ def audit(
     texts = next((texts for entry in objects.values() if (texts := getattr(entry, "corpus", None)) is not None), None)
     loaded = _loaded(model, tokenizer, texts)
     changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
+    if not editors and not changes:
+        raise RecordError(
+            "audit: neither `editor` nor `changed` is given, so nothing is audited. Give one, such as editor='memit' "
+            "(see `seesaw_cf.editors.EDITORS`) or changed='FOLDER'."
+        )
     places = {name: _held(name, change) for name, change in changes.items()}
     held = {name: found for name, (_, found) in places.items() if found is not None}
     with contextlib.ExitStack() as removed:
         folder = Path(out if out is not None else removed.enter_context(_temporary()))
         job = Job(
-            model if isinstance(model, str) else _name(model),
+            model if isinstance(model, str) else base_name(model),
             editors=tuple(name for name, _ in editors),
             controls=_several(control),
             control_models=_several(control_model),
@@ -243,7 +275,8 @@ def audit(
             moments=None if moments is None else str(moments),
             **given,
         )
-        make_run(job, folder, progress=progress, loaded=loaded, held=held, objects=objects).complete()
+        kept: dict[str, Any] = {"keep_deltas": keep_deltas, "loaded": loaded, "held": held, "objects": objects}
+        make_run(job, folder, progress=progress, **kept).complete()
         with stages("tables", 5, silent=not progress):
             finished = Audit(make_report(folder, report))
         weakref.finalize(finished, removed.pop_all().close)
@@ -253,14 +286,17 @@ def audit(
 # Arguments of `audit` that are fields of `Job` as they are.
 _OPTIONS = {"control_seeds", "protocol", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
 _OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
-_OPTIONS |= {"memory", "block", "threads", "ignore_damage"}
+_OPTIONS |= {"memory", "block", "threads", "ignore_damage", "checkpoints"}
 
 
-def _loaded(
-    model: Model, tokenizer: PreTrainedTokenizerBase | None, corpus: Sequence[str] | None
-) -> LoadedModel | None:
+def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> LoadedModel | None:
     if isinstance(model, str) and tokenizer is None:
         return None
+    if tokenizer is not None and not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise RecordError(
+            f"audit: the second argument is {shown(tokenizer)}, expected the tokenizer of a model in memory. Name the "
+            "others: editor=... for a method that edits, changed=... for a model that is changed already."
+        )
     if isinstance(model, str):
         raise RecordError(
             f"audit: a tokenizer was given for the model {model!r}, which brings its own. Leave it out, or give "
@@ -268,7 +304,8 @@ def _loaded(
         )
     if tokenizer is None:
         raise RecordError(
-            f"audit: {_name(model)} is a model in memory, and its tokenizer is missing. Give it as the second argument."
+            f"audit: {base_name(model)} is a model in memory, and its tokenizer is missing. Give it as the second "
+            "argument."
         )
     if type(model).__module__.startswith("peft."):
         raise RecordError(
@@ -282,7 +319,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="seesaw_cf_")
 
 
-def _name(model: PreTrainedModel) -> str:
+def base_name(model: PreTrainedModel) -> str:
     """Return the name that loads a model in memory again: that of an embedded one is not its folder."""
     place = str(model.config._name_or_path or type(model).__name__)
     return next((name for name in EMBEDDED if str(model_path(name)) == place), place)

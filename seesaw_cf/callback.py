@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from seesaw_cf.api import Audit, Model, audit
+from seesaw_cf.api import Audit, Model, audit, base_name
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import checked
@@ -49,7 +49,8 @@ class AuditCallback(TrainerCallback):
             options: Further arguments of `seesaw_cf.audit`, such as `data` or `requests`.
 
         Raises:
-            RecordError: A number of steps below 1.
+            RecordError: A number of steps below 1; when training begins, a Trainer without a tokenizer, or a model
+                in training without a name where `base` is None.
         """
         if every is not None:
             checks.whole("every", every, low=1)
@@ -57,12 +58,25 @@ class AuditCallback(TrainerCallback):
         self.options: dict[str, Any] = {"limit": limit, "control_seeds": 1, "progress": False} | options
         self.audits: dict[int, Audit] = {}
 
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
+    ) -> None:
+        """Refuse what could not be audited later."""
+        model: PreTrainedModel = objects["model"]
+        if objects.get("processing_class") is None:
+            raise RecordError("AuditCallback: the Trainer has no tokenizer. Give it as its `processing_class`.")
+        if self.base is None and not model.config._name_or_path:
+            raise RecordError("AuditCallback: the model in training has no name. Give what it was before as `base`.")
+        self.base = self.base or base_name(model)
+
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
     ) -> None:
         """Audit, where it is time."""
         if self.every is not None and state.global_step % self.every == 0:
+            logs = control.should_log
             self._audit(state, **objects)
+            control.should_log = logs  # what the audit logs does not stand for the loss of this step
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
@@ -71,17 +85,15 @@ class AuditCallback(TrainerCallback):
         if state.global_step not in self.audits:
             self._audit(state, **objects)
 
-    def _audit(self, state: TrainerState, model: PreTrainedModel, processing_class: Any = None, **_: Any) -> None:
-        if not state.is_world_process_zero:
+    def _audit(self, state: TrainerState, model: PreTrainedModel, processing_class: Any, **_: Any) -> None:
+        if not state.is_world_process_zero or self.base is None:
             return
-        if processing_class is None:
-            raise RecordError("AuditCallback: the Trainer has no tokenizer. Give it as its `processing_class`.")
-        base = self.base or str(model.config._name_or_path)
+        base = (self.base,) if isinstance(self.base, str) else (self.base, processing_class)
         training = model.training
         model.eval()
         try:
             with torch.random.fork_rng(), torch.no_grad():
-                found = audit(base, changed=(model, processing_class), **self.options)
+                found = audit(*base, changed={f"step-{state.global_step}": (model, processing_class)}, **self.options)
         finally:
             model.train(training)
         self.audits[state.global_step] = found
@@ -95,7 +107,6 @@ class AuditCallback(TrainerCallback):
 def _numbers(found: Audit) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for row in found.summary.to_dict("records"):
-        whom = "_".join(filter(None, (row["about"], row["true_answer"])))
         named = {"": row["harm"], "_low": row["low"], "_high": row["high"]}
-        numbers |= {f"audit/{whom}{end}": float(value) for end, value in named.items() if math.isfinite(value)}
+        numbers |= {f"audit/{row['about']}{end}": float(value) for end, value in named.items() if math.isfinite(value)}
     return numbers

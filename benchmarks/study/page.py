@@ -18,7 +18,7 @@ from benchmarks.editors_common import ROOT
 from benchmarks.study.analysis import TABLES, read_tables
 from benchmarks.study.cells import AFFECTED
 from benchmarks.study.claims import claims
-from benchmarks.study.looks import LOOKS, MODEL, first, looks_at, newest
+from benchmarks.study.looks import MODEL, first, looks_at, newest
 from benchmarks.study.passages import FOLDER, passages
 from benchmarks.words import effect, markdown_table, minus, p_value
 from seesaw_cf.base.files import csv_text, write_text
@@ -179,21 +179,6 @@ def took(tables: Tables) -> str:
     return markdown_table(["model", "edit's own prompt", "paraphrases", "neighbours"], rows)
 
 
-def false_claims(tables: Tables) -> str:
-    """Return how often permuted labels gave a claim: of each model, from the editor with fewest to that with most."""
-    rows = []
-    for model, own in tables["null"].groupby("model", sort=False):
-        several = len(looks_at(str(model))) > 1 and model == MODEL
-        shares = (own["false"] / own["reports"]).groupby(own["editor"], sort=False).sum()
-        level = sum(look.alpha for look in LOOKS) if several else looks_at(str(model))[0].alpha
-        words = [
-            f"{named(str(share.Index))} {100 * share[1]:.1f} %"
-            for share in shares.sort_values().to_frame().itertuples()
-        ]
-        rows.append([MODELS[str(model)], f"{100 * level:.2g} %", words[0], words[-1], f"{own['reports'].iloc[0]:.0f}"])
-    return markdown_table(["model", "level", "fewest", "most", "permuted reports of an editor and look"], rows)
-
-
 def too_often(tables: Tables) -> str:
     """Return the parts whose permuted labels gave more claims than their level."""
     table = tables["null"]
@@ -236,7 +221,6 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
     "GROUPS": groups,
     "COUNTS": counts,
     "TOOK": took,
-    "FALSE_CLAIMS": false_claims,
     "TOO_OFTEN": too_often,
     "CLAIMS": claim_counts,
     "PASSAGES": lambda _: passages(pd.read_csv(FOLDER / "labels.csv", keep_default_na=False, na_values=[""]), named),

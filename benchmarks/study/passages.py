@@ -49,12 +49,18 @@ def passages(labels: pd.DataFrame, named: Callable[[str], str]) -> str:
         + [_share(labels[labels["method"] == method], *measure) for measure in MEASURES.values()]
         for method in methods
     ]
-    return markdown_table(["texts", *MEASURES], rows)
+    counts = {name: _rows(labels, *measure)["n"].astype(int) for name, measure in MEASURES.items()}
+    heads = [f"{name}, n {own.min()} to {own.max()}" for name, own in counts.items()]
+    return markdown_table(["texts", *heads], rows)
+
+
+def _rows(own: pd.DataFrame, passage: str, kind: str, label: str) -> pd.DataFrame:
+    return own[(own["passage"] == passage) & (own["claim_kind"] == kind) & (own["label"] == label)]
 
 
 def _share(own: pd.DataFrame, passage: str, kind: str, label: str) -> str:
-    row = own[(own["passage"] == passage) & (own["claim_kind"] == kind) & (own["label"] == label)].iloc[0]
-    return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] (n = {row['n']:.0f})"
+    row = _rows(own, passage, kind, label).iloc[0]
+    return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
 
 
 def label_tables(passages: pa.Table, edits: pa.Table, annotations: pa.Table) -> dict[str, pd.DataFrame]:

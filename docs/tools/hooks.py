@@ -27,7 +27,7 @@ OUTSIDE = {
     "dataset_card.md": "cards/dataset.md",
     "seesaw_cf/models/seesaw-tiny/README.md": "cards/seesaw-tiny.md",
 } | {f"metrics/{name}/README.md": f"metrics/{name}.md" for name in METRICS}
-NOTEBOOKS = {f"docs/notebooks/{file.name}": f"notebooks/{file.stem}.md" for file in sorted(FOLDER.glob("*.ipynb"))}
+NOTEBOOKS = {f"docs/tutorials/{file.name}": f"tutorials/{file.stem}.md" for file in sorted(FOLDER.glob("*.ipynb"))}
 INSERTED = {"<!-- house -->": house_picture, "<!-- rooms -->": rooms_table}
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
 

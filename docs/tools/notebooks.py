@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["FOLDER", "notebook_page", "run_notebook"]
 
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = Path(__file__).resolve().parents[1] / "tutorials"
 
 
 def notebook_page(file: Path) -> str:

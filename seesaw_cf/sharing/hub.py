@@ -272,7 +272,7 @@ def _same(file: Path, entry: Any) -> bool:
 
 
 def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = False, overwrite: bool = False) -> str:
-    """Make a Space that shows a report, in one commit; the page is the file that was looked at here.
+    """Make a Space that shows a report, in one commit: the page that was looked at here, and the tables it links to.
 
     Args:
         folder: The folder of a report (of a run, a comparison or a study), or a run folder with `report/` in it.
@@ -293,6 +293,11 @@ def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = Fals
         space = Path(temporary) / "space"
         space.mkdir()
         shutil.copyfile(pages / "report.html", space / "index.html")
+        for file in (pages / "report.json", *sorted(pages.glob("tables/*.csv"))):
+            if file.is_file():
+                place = space / file.relative_to(pages)
+                place.parent.mkdir(exist_ok=True)
+                shutil.copyfile(file, place)
         write_text(space / "README.md", _card(repo))
         return push_folder(space, repo, not public, overwrite, kind="space", message="Report, made with seesaw_cf")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import io
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from tests.api.own_editor import OneStep, OneStepConfig
 pytestmark = pytest.mark.slow
 
 QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "data": "sample", "control_seeds": 1}
-LEVELS = [("other_facts", ""), ("other_people", "old"), ("other_people", "new")]
+LEVELS = ["other_facts", "other_people_old", "other_people_new"]
 OWN = Path(__file__).with_name("own_editor.py")
 
 
@@ -67,8 +68,10 @@ def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, f
 
 
 def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.Audit) -> None:
-    assert list(zip(audited.summary["about"], audited.summary["true_answer"])) == LEVELS
-    assert len(audited.summary.columns) <= 9
+    assert list(audited.summary["about"]) == LEVELS
+    assert len(audited.summary.columns) == 8
+    lost = audited.tables["levels"].query("what == 'beyond' and about == 'other_facts' and decides")["value"].iloc[0]
+    assert audited.summary["harm"].iloc[0] == -lost, "harm is above 0"
     levels, facts = audited.tables["levels"], audited.tables["other_facts"]
     assert set(levels["editor"]) == set(facts["editor"]) == {"ft", "random(ft)"}
     assert set(audited.tables["contrasts"]["verdict"]) <= {"too_few", "undecided"}
@@ -181,6 +184,7 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
         ({}, RecordError, "nothing is audited"),
         ({"changed": 3}, RecordError, "changed is 3, expected a folder"),
         ({"editor": "ft", "tokenizer": "loaded"}, RecordError, "which brings its own"),
+        ({"tokenizer": "ft"}, RecordError, r"the second argument is 'ft', expected the tokenizer .* editor="),
     ],
 )
 def test_a_wrong_call_is_explained(
@@ -189,6 +193,24 @@ def test_a_wrong_call_is_explained(
     call = {name: loaded[1] if value == "loaded" else value for name, value in call.items()}
     with pytest.raises(error, match=said):
         seesaw_cf.audit("seesaw-tiny", **call)
+
+
+def test_every_setting_of_a_job_is_an_argument_with_its_default() -> None:
+    asked = {name: own.default for name, own in inspect.signature(seesaw_cf.audit).parameters.items()}
+    names = {"editors": "editor", "controls": "control", "control_models": "control_model", "configs": "config"}
+    alone = {"model", "doses", "repeats", "pairs"}  # of the command: their report is another one
+    for field in fields(Job):
+        if field.name not in alone | {"editors", "changed", "controls", "control_models", "configs"}:
+            assert asked[field.name] == field.default, field.name
+        assert field.name in alone or names.get(field.name, field.name) in asked
+
+
+def test_edits_are_kept_where_that_is_asked(loaded: tuple[Any, Any], tmp_path: Path) -> None:
+    kept: dict[str, Any] = {"keep_deltas": True, "checkpoints": True, "config": "cross_property", "out": tmp_path}
+    model, tokenizer = loaded
+    seesaw_cf.audit(model, tokenizer, editor="ft", limit=1, **QUIET, **kept)
+    assert list(tmp_path.glob("deltas/ft/*/delta.json"))
+    assert list(tmp_path.glob("checkpoints/ft/*/config.json"))
 
 
 def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> None:

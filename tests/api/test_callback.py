@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,24 @@ NUMBERS = {f"audit/{whom}" for whom in ("other_facts", "other_people_old", "othe
 
 def _trained(folder: Path, *, audited: bool, tokenizer: bool = True) -> tuple[Trainer, seesaw_cf.AuditCallback | None]:
     model, own = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
-    rows = [{"input_ids": (ids := own(text)["input_ids"]), "labels": ids} for text in TEXTS]
-    torch.manual_seed(0)
-    settings = TrainingArguments(
-        str(folder), max_steps=4, per_device_train_batch_size=1, learning_rate=1e-3, report_to=[], disable_tqdm=True,
-        save_strategy="no", use_cpu=True, seed=0,
-    )  # fmt: skip
-    given: Any = {"processing_class": own} if tokenizer else {}
-    trainer = Trainer(model, settings, train_dataset=rows, **given)
+    trainer = _trainer(folder, model, own, given=tokenizer)
     callback = None
     if audited:
         callback = seesaw_cf.AuditCallback(trainer, every=3, limit=3, device="cpu")
         trainer.add_callback(callback)
     trainer.train()
     return trainer, callback
+
+
+def _trainer(folder: Path, model: Any, tokenizer: Any, *, given: bool = True) -> Trainer:
+    rows = [{"input_ids": ids, "labels": ids} for ids in tokenizer(TEXTS)["input_ids"]]
+    torch.manual_seed(0)
+    settings = TrainingArguments(
+        str(folder), max_steps=4, per_device_train_batch_size=1, learning_rate=1e-3, report_to=[], disable_tqdm=True,
+        logging_steps=3, save_strategy="no", use_cpu=True, seed=0,
+    )  # fmt: skip
+    own: Any = {"processing_class": tokenizer} if given else {}
+    return Trainer(model, settings, train_dataset=rows, **own)
 
 
 def _weights(model: Any) -> dict[str, torch.Tensor]:
@@ -51,12 +56,15 @@ def test_numbers_are_logged_and_training_is_the_same(tmp_path: Path) -> None:
         int(entry["step"]): entry for entry in trainer.state.log_history if "audit/other_people_new" in entry
     }
     assert sorted(logged) == [3, 4]
+    assert callback.audits[3].screen.about.startswith("seesaw-tiny against step-3:")
     for step, entry in logged.items():
         assert entry.keys() >= NUMBERS
         summary = callback.audits[step].summary
-        row = summary[(summary["about"] == "other_people") & (summary["true_answer"] == "new")].iloc[0]
+        row = summary[summary["about"] == "other_people_new"].iloc[0]
         assert entry["audit/other_people_new"] == row["harm"]
         assert ("audit/other_people_new_low" in entry) == math.isfinite(row["low"])  # of few facts there is none
+    losses = [[entry["loss"] for entry in own.state.log_history if "loss" in entry] for own in (trainer, plain)]
+    assert losses[0] == losses[1] != []
     same = _weights(plain.model)
     assert all(torch.equal(value, same[name]) for name, value in _weights(trainer.model).items())
 
@@ -64,6 +72,20 @@ def test_numbers_are_logged_and_training_is_the_same(tmp_path: Path) -> None:
 def test_a_trainer_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="processing_class"):
         _trained(tmp_path, audited=True, tokenizer=False)
+
+
+def test_a_model_from_nowhere_needs_its_base(tmp_path: Path) -> None:
+    model, tokenizer = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
+    base, model.config._name_or_path = copy.deepcopy(model), ""
+    callback = seesaw_cf.AuditCallback(limit=1, config="cross_property", device="cpu")
+    trainer = _trainer(tmp_path, model, tokenizer)
+    trainer.add_callback(callback)
+    with pytest.raises(RecordError, match="as `base`"):
+        trainer.train()
+    callback.base = base
+    trainer.train()
+    assert list(callback.audits) == [4]
+    assert any("audit/other_facts" in entry for entry in trainer.state.log_history)
 
 
 @pytest.mark.slow(30)

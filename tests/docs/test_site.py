@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import os
 import re
 from html.parser import HTMLParser
@@ -155,3 +156,11 @@ def test_every_stable_name_is_in_the_reference(site: Path, package: str) -> None
     module = importlib.import_module(package)
     names = {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
     assert names - ids == set(), "packages have pages"
+
+
+@pytest.mark.slow(20)
+def test_a_search_finds_what_the_field_calls_it(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    for word in ("quickstart", "portability", "locality", "efficacy", "perplexity", "chat", "sequential"):
+        found = [page["location"] for page in index if word in f"{page['title']} {page['text']}".lower()]
+        assert any(not place.startswith(("api/", "commands")) for place in found), word

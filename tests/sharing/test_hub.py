@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from huggingface_hub import HfApi, constants
 
+from seesaw_cf import Audit
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.models.changed import find_changed
+from seesaw_cf.report import report
 from seesaw_cf.sharing import ShareOptions, save_delta, share, share_page
 
 from ..hub_routes import Repo
 from ..hub_server import READER, TOKEN, Hub
+from ..report.frozen import restore
 from .tiny import low_rank_delta, tiny
 
 # huggingface_hub uploads large files by an old name of httpx's.
@@ -116,3 +119,16 @@ def test_a_space_holds_the_page_and_no_token(run: Path, near_hub: Hub, capfd: py
     assert "exists and holds other content (index.html)" in capfd.readouterr().err
     assert main([*words, "--overwrite"]) == 0
     assert near_hub.files("org/page", "space")["index.html"] == b"another"
+
+
+@pytest.mark.slow(30)
+def test_an_audit_is_pushed_once_with_its_tables(tmp_path: Path, near_hub: Hub) -> None:
+    audit = Audit(report(restore("two_editors", tmp_path / "run")))
+    assert audit.push_to_hub("org/audit").endswith("/spaces/org/audit")
+    commits = len(near_hub.repos["space", "org/audit"].commits)
+    audit.push_to_hub("org/audit")
+    assert len(near_hub.repos["space", "org/audit"].commits) == commits, "the same again changes nothing"
+    assert near_hub.repos["space", "org/audit"].private
+    files = near_hub.files("org/audit", "space")
+    assert {"index.html", "README.md", "report.json", "tables/levels.csv"} <= set(files)
+    assert b'href="tables/levels.csv"' in files["index.html"]
