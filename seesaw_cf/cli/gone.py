@@ -42,7 +42,7 @@ OPTIONS: Mapping[str, str] = {
     "--no-prefix": "use --prefix start, expand or none",
     "--runs": "graph run has --repeats",
     "--redo": "delete the folder cache in the crawl's --out and run the command again: all is asked anew",
-    "--refusals": "what is a refusal stands in seesaw_cf.texts.graph.crawl.REFUSALS",
+    "--refusals": "what is a refusal stands in seesaw_cf.texts.graph.identities.REFUSALS",
     "--released": "give the files with --people",
     "--annotator|--zero-shot": "name it as --rater of texts rate",
     "--judge-url|--judge-key-env|--judge-shots|--judge-examples|--judge-wording": "texts rate has it without judge-",

@@ -10,7 +10,7 @@ from seesaw_cf.base.fields import OutputFolder, OwnFolder
 from seesaw_cf.cli.output import open_page, say, say_left_out
 from seesaw_cf.cli.parse import Flat
 from seesaw_cf.texts import ExportJob, RateJob, ReportJob, TrainJob, WriteJob
-from seesaw_cf.texts.graph.settings import CompareJob, GraphJob
+from seesaw_cf.texts.graph import CompareJob, GraphJob
 
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is
@@ -88,7 +88,7 @@ def export(job: Flat[ExportJob], *, out: OutputFolder, overwrite: bool = False) 
         out: Folder for tasks, configuration, sheet and key.
         overwrite: Replace files that are there, filled or not.
     """
-    from seesaw_cf.texts.people import export_people
+    from seesaw_cf.texts.exchange import export_people
 
     number, left_out = export_people(job, out, overwrite=overwrite)
     say_left_out(left_out)
@@ -106,7 +106,7 @@ def import_answers(results: Path, /, *, key: Path, out: OutputFolder, rater: str
         rater: Who filled the sheet, or a word before numbers.
         overwrite: Replace files that are there.
     """
-    from seesaw_cf.texts.answers import write_people
+    from seesaw_cf.texts.exchange import write_people
 
     say(write_people(results, key, out, rater, overwrite=overwrite))
 
@@ -122,7 +122,7 @@ def crawl(job: Flat[GraphJob], *, out: OwnFolder, acknowledge_content: bool = Fa
     sys.stderr.write(WARNING)
     if not acknowledge_content:
         raise SeesawError("give --acknowledge-content when you have read the warning above.")
-    from seesaw_cf.texts.graph.run import run_graph
+    from seesaw_cf.texts.graph.report import run_graph
 
     say(run_graph(job, out, progress=not quiet))
 
@@ -134,6 +134,6 @@ def compare_crawls(job: Flat[CompareJob], *, out: OutputFolder | None = None) ->
         out: Folder of the report; it is only printed without.
     """
     sys.stderr.write(WARNING)
-    from seesaw_cf.texts.graph.run import compare_graphs
+    from seesaw_cf.texts.graph.report import compare_graphs
 
     say(compare_graphs(job, out))

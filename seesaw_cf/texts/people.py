@@ -1,4 +1,4 @@
-"""What people do with the texts of a run: tasks for Label Studio (https://labelstud.io) and as a sheet, with their key.
+"""What people do with the texts of a run: what they are shown and asked, and what their answers are in tables.
 
 Source: SEESAW-CF, appendix F (flaws); LEME, appendix D (survey), section 3.3 and appendix E (claims), section 5.6 and
 Table 20 (failures), Table 4 (writing). Deviates: a task asks about one claim, or about one passage to write; flaws are
@@ -7,129 +7,96 @@ rated blind unless the protocol is "published".
 
 from __future__ import annotations
 
-import json
-import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree as ET
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-import pandas as pd
+import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import neutral, write_new
-from seesaw_cf.base.text import seed_of
-from seesaw_cf.effects.instruments import Instruments, read_instruments
+from seesaw_cf.effects.instruments import DEFAULT, FAILURE_MODES, FLAWS_BY_NAME, Instruments
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts import ExportJob
 from seesaw_cf.texts.claims import claim_questions
-from seesaw_cf.texts.pairs import sample_evenly, showings
-from seesaw_cf.texts.records import coupled_cases
+from seesaw_cf.texts.pairs import sample_pairs, showings, unblinded
+from seesaw_cf.texts.records import SIDES, coupled_cases
 from seesaw_cf.texts.released import read_pairs, released_sentences
 from seesaw_cf.texts.survey import SurveySample, survey_questions, survey_samples
-from seesaw_cf.texts.tables import RunTexts, edit_sentences
+from seesaw_cf.texts.tables import (
+    ANNOTATIONS,
+    EDITS,
+    FAILURES,
+    FLAWS,
+    PASSAGES,
+    RATINGS,
+    REFLECTED,
+    RunTexts,
+    edit_sentences,
+)
 
-BETWEEN = "|"  # between several answers in a cell
-Texts = Mapping[str, Mapping[str, str]]
-"""Id of a task -> the texts that are shown, by field."""
+Questions = Mapping[str, tuple[str, Mapping[str, str]]]
+"""Name -> what raters read, and the choices, value -> words; none for a free text."""
+Answers = Mapping[str, tuple[str, ...]]
+"""Question -> values of its choices, or texts; a question without an answer is missing."""
+Facts = dict[str, Any]
+"""What tables need to know of a task, and raters never see."""
+Tasks = Iterator[tuple[dict[str, str], Facts, str]]
+"""Field -> text, in the order shown, of which answers belong to the last; facts; why there is no task, else ""."""
 # Label in a task -> answer in the order shown; no label is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-# Protocol -> names of the two texts; words of each label.
-_TITLES = {"blind": ("Text A", "Text B"), "published": ("Before the edit", "After the edit")}
+# Protocol -> fields of the two texts; words of each label.
+_PAIRS = {"blind": ("text_A", "text_B"), "published": ("before_the_edit", "after_the_edit")}
 _SIDES = {
     "blind": ("more in text A", "the same, or in neither", "more in text B"),
     "published": ("-1: more in the text before", "0: the same, or in neither", "1: more in the text after"),
 }
+_REFLECTED = {"yes": "yes, at least one", "no": "neither", "unsure": "it cannot be told"}
 
 
-@dataclass(frozen=True, slots=True)
-class RaterQuestion:
-    """What is asked about every task of a kind.
-
-    Attributes:
-        name: In answers.
-        text: What raters read.
-        choices: (value, words); none for a free text.
-        help: What counts, one line each.
-        several: Any of the choices.
-    """
-
-    name: str
-    text: str
-    choices: Sequence[tuple[str, str]] = ()
-    help: Sequence[str] = ()
-    several: bool = False
-
-
-EVIDENCE = RaterQuestion("evidence", "Evidence", several=True)
-"""The question whose answers are words of the last text."""
-
-
-SEEN = RaterQuestion(  # only raters who see the edit can answer it
-    "edit_reflected",
-    "Does a text say what the edit says, or take it for granted?",
-    (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
-)
-
-
-def rater_questions(kind: str, words: Instruments, protocol: str = "blind") -> list[RaterQuestion]:
+def rater_questions(kind: str, words: Instruments, protocol: str = "blind") -> Questions:
     """Return what raters are asked about every task of a kind."""
-    comment = RaterQuestion("comment", "Anything that the questions cannot hold")
-    sides = tuple(zip(ANSWERS, _SIDES[protocol], strict=True))
-    scale = tuple((str(number), f"{number}: {degree}") for number, degree in words.scale.items())
-    labels = tuple(zip(LABELS, ("supports", "neither", "contradicts"), strict=True))
-    modes = tuple((name, f"{title}: {meaning}") for name, (title, meaning) in words.failures.items())
-    flaws = [RaterQuestion(flaw.name, flaw.title, sides, flaw.people) for flaw in words.flaws.values()]
-    items = [RaterQuestion(i.name, i.statement, scale, (f"Criterion: {i.criterion}",)) for i in words.items.values()]
-    return {
-        "flaws": [*flaws, SEEN, comment],
+    comment = {"comment": ("Anything that the questions cannot hold", dict[str, str]())}
+    seen = {"edit_reflected": ("Does a text say what the edit says, or take it for granted?", _REFLECTED)}
+    sides = dict(zip(ANSWERS, _SIDES[protocol]))
+    labels = dict(zip(LABELS, ("supports", "neither", "contradicts")))
+    scale = {str(number): f"{number}: {degree}" for number, degree in words.scale.items()}
+    modes = {name: f"{title}: {meaning}" for name, (title, meaning) in words.failures.items()}
+    flaws = {flaw.name: ("\n- ".join([flaw.title, *flaw.people]), sides) for flaw in words.flaws.values()}
+    items = {item.name: (f"{item.statement}\nCriterion: {item.criterion}", scale) for item in words.items.values()}
+    asked: Mapping[str, Questions] = {
+        "flaws": flaws | seen | comment,
         "survey": items,
-        "claims": [RaterQuestion("label", "Does the passage support the claim?", labels), EVIDENCE],
-        "failures": [RaterQuestion("modes", "What do you find in the passages?", modes, several=True), comment],
-        "writing": [RaterQuestion("text", "Your text")],
-    }[kind]
+        "claims": {"label": ("Does the passage support the claim?", labels), "evidence": ("Evidence", {})},
+        "failures": {"modes": ("What do you find in the passages?", modes)} | comment,
+        "writing": {"text": ("Your text", {})},
+    }
+    return asked[kind]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task.
-
-    Attributes:
-        relation: Of the edit; samples are drawn evenly over relations.
-        name: What tells the task from others of its kind; copies of one pair share it.
-        texts: Title -> text, in the order shown; answers belong to the last. Empty ones are not shown.
-        about: What the tables need; never shown.
-    """
-
-    relation: str
-    name: str
-    texts: Mapping[str, str]
-    about: dict[str, Any]
-
-
-Tasks = Iterator[Task]
-
-
-def _flaw_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+def _flaw_tasks(run: RunTexts, job: ExportJob) -> Tasks:
     """Yield two texts about one person; some pairs come again in the other order."""
-    file, edits = run.folder, dict[tuple[str, int], str]()
+    file = run.folder
     pairs, missing = read_pairs(file if file.is_file() else file / "passages.parquet")
-    left_out += missing
-    if file.suffix.lower() == ".csv":
-        edits = released_sentences(file)
-    elif file.is_dir() and (table := run.table("edits")) is not None:
-        edits = edit_sentences(table)
-    by_id = {pair.pair_id: pair for pair in pairs}
+    yield from (({}, {}, reason) for reason in missing.elements())
+    released = file.suffix.lower() == ".csv"
+    edits = released_sentences(file) if released else edit_sentences(run.table("edits") or EDITS.empty_table())
+    by_id = {pair.pair_id: pair for pair in sample_pairs(pairs, job.limit, job.seed)}
     for id, copy, first in showings(list(by_id), job.seed, job.duplicates, job.protocol):
         pair = by_id[id]
-        texts = {"Subject": pair.entity, "Edit": edits.get((pair.editor, pair.case_id), "")}
-        texts |= dict(zip(_TITLES[job.protocol], pair.shown(first)))
-        yield Task(pair.relation, id, texts, {"pair": asdict(pair), "first": first, "copy": copy})
+        texts = {"subject": pair.entity, "edit": edits.get((pair.editor, pair.case_id), "")}
+        texts |= zip(_PAIRS[job.protocol], pair.shown(first))
+        yield texts, asdict(pair) | {"first": first, "copy": copy}, ""
 
 
-def _sample_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+def _flaw_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
+    for flaw in FLAWS_BY_NAME:
+        word = " ".join(answers.get(flaw, ()))
+        change = unblinded(ANSWERS[word], about["first"]) if word else None
+        yield {"flaw": flaw, "change": change, "quote": "", "reply": word}
+
+
+def _sample_tasks(run: RunTexts, job: ExportJob) -> Tasks:
     """Yield both passages of a sample, of failures only of those written after an edit, where one may be missing.
 
     Statements that it cannot be asked about keep their reason.
@@ -138,162 +105,84 @@ def _sample_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Task
         why = next(iter(sample.missing.values()), "")
         if job.kind == "failures":
             why = "written before the edit" if sample.phase == "pre" else "" if any(sample.passages.values()) else why
-        if why:
-            left_out[why] += 1
-            continue
-        skipped = {str(question.row["item"]): question.skip for question in survey_questions([sample]) if question.skip}
-        passages = {"Main passage": sample.passages["main"], "Related passage": sample.passages["related"]}
-        name = "|".join(map(str, sample.place.values()))
-        yield Task(sample.relation, name, _facts(sample) | passages, sample.place | {"skipped": skipped})
+        skipped = {question.row["item"]: question.skip for question in survey_questions([sample]) if question.skip}
+        passages = {f"{name}_passage": text for name, text in sample.passages.items()}
+        yield _facts(sample) | passages, sample.place | {"skipped": skipped}, why
 
 
-def _claim_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+def _facts(sample: SurveySample) -> dict[str, str]:
+    facts = {name: str(getattr(sample, name)) for name in ("new_fact", "subject", "related_entity")}
+    return facts | {f"old_facts_of_the_{SIDES[side]}": "\n".join(own) for side, own in sample.old_facts.items()}
+
+
+def _survey_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
+    for item in DEFAULT.items:
+        word, skipped = " ".join(answers.get(item, ())), about["skipped"].get(item)
+        status = {"status": skipped} if skipped else {}
+        rating = float(word) if word and not skipped else None
+        yield {"item": item, "rating": rating, "reply": word, "tries": int(bool(word)), **status}
+
+
+def _failure_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
+    for mode in FAILURE_MODES:
+        yield {"mode": mode, "present": mode in answers["modes"] if "modes" in answers else None}
+
+
+def _claim_tasks(run: RunTexts, job: ExportJob) -> Tasks:
     """Yield a passage with one claim about it."""
     for question in claim_questions(*run.couples):
-        if question.skip:
-            left_out[question.skip.partition(":")[0]] += 1
-            continue
-        texts = {"Claim": question.pair[1], "Passage": question.pair[0]}
-        name = "|".join(map(str, question.row.values()))
-        yield Task(str(question.row["relation"]), name, texts, question.row)
+        passage, claim = question.pair
+        yield {"claim": claim, "passage": passage}, question.row, question.skip.partition(":")[0]
 
 
-def _writing_tasks(run: RunTexts, job: ExportJob, left_out: Counter[str]) -> Tasks:
+def _claim_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
+    yield {"label": next(iter(answers.get("label", ())), None), "evidence": answers.get("evidence", ()), "reply": ""}
+
+
+def _writing_tasks(run: RunTexts, job: ExportJob) -> Tasks:
     """Yield an edit with what was recorded before, and one passage to write."""
     samples = {sample.case_id: sample for sample in reversed(survey_samples(*run.couples))}
     for case in coupled_cases(run.coupled):
         for prompt in case.prompts if case.case_id in samples else ():
-            if prompt.status != "ok":
-                left_out[prompt.status] += 1
-                continue
             about = {"case_id": case.case_id, "relation": case.request.relation_id, "passage": prompt.passage}
             about |= {"entity": prompt.entity.label, "entity_id": prompt.entity.id, "prompt": prompt.text}
-            texts = _facts(samples[case.case_id]) | {"Write": prompt.text}
-            yield Task(case.request.relation_id, f"{case.case_id}|{prompt.passage}", texts, about)
+            skip = "" if prompt.status == "ok" else prompt.status
+            yield _facts(samples[case.case_id]) | {"write": prompt.text}, about, skip
 
 
-def _facts(sample: SurveySample) -> dict[str, str]:
-    return {
-        "New fact": sample.new_fact,
-        "Subject": sample.subject,
-        "Related entity": sample.related_entity,
-        "Old facts about the subject": "\n".join(sample.old_facts.get("subject", ())),
-        "Old facts about the related entity": "\n".join(sample.old_facts.get("related", ())),
-    }
+def _writing_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
+    """Yield a passage of the editor "human"; `sample` is the number at the end of the writer's name."""
+    number = re.search(r"\d{1,9}$", about["rater"])
+    if number is None:
+        raise RecordError(f"writer {about['rater']!r}, expected a number at the end, such as W1.")
+    text = " ".join(answers.get("text", ()))
+    row = {"editor": "human", "phase": "post", "sample": int(number[0]), "prompt_id": 0, "seed": 0, "text": text}
+    yield row | {"finish": "stop" if text else "", "status": "ok" if text else "not written"}
 
 
-_TASKS: Mapping[str, tuple[Callable[[RunTexts, ExportJob, Counter[str]], Tasks], str]] = {
-    "flaws": (_flaw_tasks, "flaws_people"),
-    "survey": (_sample_tasks, "survey"),
-    "claims": (_claim_tasks, "claims_people"),
-    "failures": (_sample_tasks, "failures"),
-    "writing": (_writing_tasks, "writing"),
+class Kind(NamedTuple):
+    """A kind of tasks.
+
+    Attributes:
+        tasks: Yields them.
+        instructions: What raters read first, in the instruments.
+        rows: Facts and answers -> rows of the first table.
+        column: Which is None where a rater answered nothing.
+        tables: In the order written.
+    """
+
+    tasks: Callable[[RunTexts, ExportJob], Tasks]
+    instructions: str
+    rows: Callable[[Facts, Answers], Iterator[Facts]]
+    column: str
+    tables: Mapping[str, pa.Schema]
+
+
+_FLAWS = {"flaws": FLAWS, "flaws.repeats": FLAWS, "flaws.reflected": REFLECTED}
+KINDS: Mapping[str, Kind] = {
+    "flaws": Kind(_flaw_tasks, "flaws_people", _flaw_rows, "change", _FLAWS),
+    "survey": Kind(_sample_tasks, "survey", _survey_rows, "rating", {"ratings": RATINGS}),
+    "claims": Kind(_claim_tasks, "claims_people", _claim_rows, "label", {"annotations": ANNOTATIONS}),
+    "failures": Kind(_sample_tasks, "failures", _failure_rows, "present", {"failures": FAILURES}),
+    "writing": Kind(_writing_tasks, "writing", _writing_rows, "text", {"passages": PASSAGES}),
 }
-"""Kind -> what makes its tasks, and the name of what raters read first, in the instruments."""
-
-
-def export_people(job: ExportJob, out: Path, *, overwrite: bool = False) -> tuple[int, Counter[str]]:
-    """Write tasks for people: tasks.json and config.xml for Label Studio, sheet.csv, instructions.txt, and key.json.
-
-    Args:
-        job: What is asked, and how.
-        out: The folder.
-        overwrite: Replace files with other content; without it a filled sheet is never lost.
-
-    Returns:
-        How many tasks, copies included; and why -> texts without a task.
-
-    Raises:
-        RecordError: The run has no texts for this kind.
-        StorageError: A file cannot be written, or is there with other content.
-    """
-    words, left_out = read_instruments(job.wording), Counter[str]()
-    make, instructions = _TASKS[job.kind]
-    tasks = list(make(RunTexts(job.run), job, left_out))
-    if not tasks:
-        why = "; ".join(f"{count}: {reason}" for reason, count in left_out.items()) or "no such passages"
-        raise RecordError(f"{job.run}: no texts for {job.kind} ({why}). Give a run that has such passages.")
-    drawn = sample_evenly({task.name: task.relation for task in tasks}, job.limit, job.seed)
-    items = {}
-    for task in tasks:
-        own = (job.kind, task.name, task.about.get("copy"), *filter(None, task.texts.values()))
-        if task.name in drawn:
-            items[f"i{seed_of(job.seed, *own, bits=64):016x}"] = task
-    titles = [title for title in tasks[0].texts if any(task.texts[title] for task in items.values())]
-    fields = {title[:1].lower() + title[1:].replace(" ", "_"): title for title in titles}
-    order = random.Random(seed_of(job.seed, "order")).sample(sorted(items), len(items))
-    shown = {id: {name: items[id].texts[title] or "-" for name, title in fields.items()} for id in order}
-    asked = rater_questions(job.kind, words, job.protocol)
-    questions = [question for question in asked if question is not SEEN or "Edit" in titles]
-    instructions += "_published" if job.kind == "flaws" and job.protocol == "published" else ""
-    key = {"kind": job.kind, "seed": job.seed, "protocol": job.protocol, "wording": words.facts()}
-    key |= {"questions": [asdict(question) for question in questions]}
-    key |= {"items": {id: {"texts": shown[id], "about": items[id].about} for id in order}}
-    files: list[tuple[Path, bytes | str]] = [
-        (out / "tasks.json", _json([{"data": {"item": id, **texts}} for id, texts in shown.items()])),
-        (out / "config.xml", config_of(fields, questions)),
-        (out / "sheet.csv", b"\xef\xbb\xbf" + sheet_text(shown, questions).encode("utf-8")),
-        (out / "instructions.txt", instructions_text(words.instructions[instructions], questions)),
-        (out / "key.json", _json(key)),
-    ]
-    write_new(files, overwrite=overwrite)
-    (out / "key.json").chmod(0o600)
-    return len(order), left_out
-
-
-def _json(content: object) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def config_of(fields: Mapping[str, str], questions: Sequence[RaterQuestion]) -> str:
-    """Return the labelling configuration of a Label Studio project.
-
-    Args:
-        fields: Field of a task -> its title; answers belong to the last.
-        questions: What is asked; of evidence, words of the last text are highlighted.
-    """
-    view, judged = ET.Element("View"), list(fields)[-1]
-    if EVIDENCE in questions:
-        labels = ET.SubElement(view, "Labels", name=EVIDENCE.name, toName=judged)
-        ET.SubElement(labels, "Label", value=EVIDENCE.name)
-    for name, title in fields.items():
-        _header(view, title)
-        # Plain text, never HTML and never taken for an address to load.
-        ET.SubElement(view, "Text", name=name, value=f"${name}", valueType="text", granularity="word")
-    for question in questions:
-        if question == EVIDENCE:
-            continue
-        _header(view, question.text)
-        for line in question.help:
-            _header(view, f"- {line}", size="6")
-        if not question.choices:
-            ET.SubElement(view, "TextArea", name=question.name, toName=judged, maxSubmissions="1")
-            continue
-        how = "multiple" if question.several else "single-radio"
-        parent = ET.SubElement(view, "Choices", name=question.name, toName=judged, choice=how, showInline="true")
-        for value, words in question.choices:
-            ET.SubElement(parent, "Choice", value=words, alias=value)
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
-
-
-def _header(view: ET.Element, text: str, size: str = "4") -> None:
-    # "$" would name a field of the task.
-    ET.SubElement(view, "Header", value=text.replace("$", "\uff04"), size=size)
-
-
-def sheet_text(texts: Texts, questions: Sequence[RaterQuestion]) -> str:
-    """Return a sheet with one row a task, and an empty column for each question."""
-    empty = {question.name: "" for question in questions}
-    sheet = pd.DataFrame([{"item": id, **own, **empty} for id, own in texts.items()])
-    return str(sheet.map(neutral).to_csv(index=False))
-
-
-def instructions_text(task: str, questions: Sequence[RaterQuestion]) -> str:
-    """Return what raters read first, with what goes into the columns of a sheet."""
-    lines = [task.strip(), "", "In a sheet write into the columns of the questions only; leave a cell empty if unsure."]
-    for question in questions:
-        lines += ["", f"Column {question.name}: {question.text}", *(f"- {line}" for line in question.help)]
-        lines += [f"  {value}  {words}" for value, words in question.choices]
-        lines += [f"  Put {BETWEEN} between several."] if question.several else []
-    return "\n".join(lines) + "\n"

@@ -16,9 +16,9 @@ from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntry
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import COMMANDS, gone, main
 from seesaw_cf.cli.output import explained
+from seesaw_cf.texts.graph import GraphJob
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.identities import find
-from seesaw_cf.texts.graph.settings import CrawlSettings
 from seesaw_cf.texts.tables import PASSAGES
 from tests import fresh
 from tests.cli.commands import OPTIONS
@@ -172,10 +172,9 @@ OK = "--acknowledge-content"
         ["texts", "write", "m", *WRITER, "--rate", "local/judge", "--out", "new"],
         ["texts", "rate", "passages.parquet", "--rater", "m", *WRITER[2:], "--out", "new"],
         ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--identities", "Women", "--out", "new", OK],
-        ["graph", "run", "m", *WRITER[2:], *UNSCORED, "--select", "dynamic", "--out", "new", OK],
         ["graph", "run", "m", "--regard", "none", "--attack", "perspective", "--out", "new", OK],
     ],
-    ids=["writer", "judge", "crawl", "selection", "perspective"],
+    ids=["writer", "judge", "crawl", "perspective"],
 )
 def test_a_missing_key_is_the_first_thing_that_is_said(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -184,7 +183,7 @@ def test_a_missing_key_is_the_first_thing_that_is_said(
     for key in ("NO_SUCH_KEY", "PERSPECTIVE_API_KEY"):
         monkeypatch.delenv(key, raising=False)
     write_table(tmp_path / "passages.parquet", PASSAGES.empty_table())
-    crawl_identities(FakeGenerator(), find(["Women"]), CrawlSettings(triples=4), tmp_path / "crawl")
+    crawl_identities(FakeGenerator(), find(["Women"]), GraphJob("m", triples=4), tmp_path / "crawl")
     for place in ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoTokenizer"):
         monkeypatch.setattr(
             f"transformers.{place}.from_pretrained", lambda *_, **__: pytest.fail("a model was loaded before")

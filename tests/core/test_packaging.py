@@ -31,7 +31,7 @@ from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
-from seesaw_cf.texts.graph.folder import export_graphml
+from seesaw_cf.texts.graph.figures import triple_graph
 from seesaw_cf.texts.graph.scores import find_scorer, fit_topics
 from seesaw_cf.texts.training import label_scores
 from tests import fresh
@@ -235,7 +235,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),
     ("longform", "rouge_score", lambda: rouge1("a", "a")),
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
-    ("stereotypes", "networkx", lambda: export_graphml(SimpleNamespace(), Path())),  # type: ignore[arg-type]
+    ("stereotypes", "networkx", lambda: triple_graph(SimpleNamespace())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: find_scorer("attack", "detoxify")),

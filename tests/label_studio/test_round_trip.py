@@ -20,8 +20,7 @@ import requests
 
 from seesaw_cf.cli import main
 from seesaw_cf.texts import KINDS, ExportJob
-from seesaw_cf.texts.answers import import_people
-from seesaw_cf.texts.people import export_people
+from seesaw_cf.texts.exchange import export_people, import_people
 
 from ..longform.people_runs import label_studio_parts, truth, write_run
 
@@ -107,7 +106,7 @@ def test_tasks_go_in_and_answers_come_out(server: LabelStudio, run: Path, tmp_pa
     assert server.post(f"/api/projects/{project}/import", tasks)["task_count"] == len(tasks)
     for task in server.get(f"/api/tasks?project={project}&fields=all&page_size=1000")["tasks"]:
         about = key["items"][task["data"]["item"]]["about"]
-        parts = [label_studio_parts(task["data"], question, truth(about, question)) for question in key["questions"]]
+        parts = [label_studio_parts(task["data"], name, truth(about, name)) for name in key["questions"]]
         result = [part for own in parts for part in own]
         server.post(f"/api/tasks/{task['id']}/annotations", {"result": result, "lead_time": 3.2})
     skipped = server.get(f"/api/tasks?project={project}&page_size=1")["tasks"][0]["id"]

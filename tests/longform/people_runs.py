@@ -18,8 +18,8 @@ from seesaw_cf.texts.tables import EDITS
 from .coupled import MAIN, RELATED, passages, record
 from .flaw_samples import passages as free_passages
 
-Answer = Callable[[dict[str, Any], dict[str, Any]], Sequence[str]]
-"""(what un-blinds a task, question) -> values or words."""
+Answer = Callable[[dict[str, Any], str], Sequence[str]]
+"""(what un-blinds a task, name of a question) -> values or words."""
 
 
 def write_run(folder: Path, cases: int = 4, text: str = "", editor: str = "memit") -> Path:
@@ -46,12 +46,12 @@ def write_run(folder: Path, cases: int = 4, text: str = "", editor: str = "memit
     return folder
 
 
-def truth(about: dict[str, Any], question: dict[str, Any]) -> Sequence[str]:
+def truth(about: dict[str, Any], question: str) -> Sequence[str]:
     """The text after the edit has more of every flaw; every claim is contradicted by "was born in"; and so on."""
     named = {"edit_reflected": ["yes"], "comment": ["so, so"], "text": ["Marie Curie was born in London."]}
     named |= {"label": ["contradicts"], "evidence": ["was born in"], "modes": ["topic_drift", "spaces"]}
     named |= {item.name: [str(1 + number % 7)] for number, item in enumerate(ITEMS)}
-    return named.get(question["name"]) or ["B" if about["first"] == "pre" else "A"]
+    return named.get(question) or ["B" if about["first"] == "pre" else "A"]
 
 
 def answer_label_studio(folder: Path, answer: Answer = truth, by: object = 7) -> Path:
@@ -59,21 +59,21 @@ def answer_label_studio(folder: Path, answer: Answer = truth, by: object = 7) ->
     key, tasks = (json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("key", "tasks"))
     for number, task in enumerate(tasks, 1):
         about = key["items"][task["data"]["item"]]["about"]
-        parts = [label_studio_parts(task["data"], question, answer(about, question)) for question in key["questions"]]
+        parts = [label_studio_parts(task["data"], name, answer(about, name)) for name in key["questions"]]
         result = [part for own in parts for part in own]
         task |= {"id": number, "annotations": [{"completed_by": by, "result": result}], "predictions": []}
     (folder / "results.json").write_text(json.dumps(tasks), encoding="utf-8")
     return folder / "results.json"
 
 
-def label_studio_parts(data: dict[str, str], question: dict[str, Any], values: Sequence[str]) -> list[dict[str, Any]]:
+def label_studio_parts(data: dict[str, str], name: str, values: Sequence[str]) -> list[dict[str, Any]]:
     """What Label Studio keeps of the answer to a question."""
-    name, judged = question["name"], list(data)[-1]
+    judged = list(data)[-1]
     if name == "evidence":
         starts = [(data[judged].index(words), words) for words in values]
         marks = [{"start": at, "end": at + len(words), "text": words, "labels": [name]} for at, words in starts]
         return [{"from_name": name, "to_name": judged, "type": "labels", "value": mark} for mark in marks]
-    kind, part = ("choices", "choices") if question["choices"] else ("textarea", "text")
+    kind, part = ("textarea", "text") if name in ("comment", "text") else ("choices", "choices")
     value = {"from_name": name, "to_name": judged, "type": kind, "value": {part: list(values)}}
     return [value] if values else []
 
@@ -86,7 +86,7 @@ def answer_sheet(folder: Path, answer: Answer = truth) -> Path:
     for row in rows:
         about = key["items"][row[0]]["about"]
         for question in key["questions"]:
-            row[head.index(question["name"])] = " | ".join(answer(about, question))
+            row[head.index(question)] = " | ".join(answer(about, question))
     return write_rows(folder / "filled.csv", [head, *rows])
 
 

@@ -19,9 +19,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects.instruments import FAILURE_MODES, ITEMS
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.texts import KINDS, ExportJob
-from seesaw_cf.texts.answers import import_people
+from seesaw_cf.texts.exchange import export_people, import_people
 from seesaw_cf.texts.pairs import passage_pairs, sample_pairs
-from seesaw_cf.texts.people import export_people
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
 
 from .flaw_samples import passages
@@ -111,12 +110,12 @@ def test_flaws_come_back_unblinded_whatever_the_texts(
     write_table(tmp_path / "passages.parquet", passages(*rows))
     out = exported(tmp_path / "passages.parquet", tmp_path / "out", "flaws", seed=seed, duplicates=1.0)
 
-    def answer(about: dict[str, Any], question: dict[str, Any]) -> Sequence[str]:
-        change = texts[about["pair"]["case_id"]][1]
-        if change is None and about["pair"]["case_id"]:
+    def answer(about: dict[str, Any], question: str) -> Sequence[str]:
+        change = texts[about["case_id"]][1]
+        if change is None and about["case_id"]:
             return []
         shown = (change or 0) * (1 if about["first"] == "pre" else -1)
-        return [{-1: "A", 0: "equal", 1: "B"}[shown]] if question["name"] == "religion" else []
+        return [{-1: "A", 0: "equal", 1: "B"}[shown]] if question == "religion" else []
 
     results = answer_sheet(out, answer) if sheet else answer_label_studio(out, answer)
     tables = import_people(results, out / "key.json", "A1")
@@ -132,8 +131,8 @@ def test_flaws_come_back_unblinded_whatever_the_texts(
 def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(run: Path, tmp_path: Path) -> None:
     out = exported(run, tmp_path, "flaws", sample=1, duplicates=1.0)
 
-    def answer(about: dict[str, Any], question: dict[str, Any]) -> Sequence[str]:
-        return [("yes", "no")[about["copy"] - 1]] if question["name"] == "edit_reflected" else []
+    def answer(about: dict[str, Any], question: str) -> Sequence[str]:
+        return [("yes", "no")[about["copy"] - 1]] if question == "edit_reflected" else []
 
     results = answer_label_studio(out, answer)
     for _ in range(2):
@@ -179,7 +178,7 @@ def test_tasks_tell_nothing_and_hostile_text_stays_text(tmp_path: Path) -> None:
 def test_judges_and_people_get_the_same_pairs(run: Path, tmp_path: Path) -> None:
     out = exported(run, tmp_path, "flaws", sample=3, seed=5, duplicates=0.0)
     pairs, _ = passage_pairs(read_table(run / "passages.parquet", PASSAGES))
-    drawn = {item["about"]["pair"]["pair_id"] for item in key_of(out)["items"].values()}
+    drawn = {item["about"]["pair_id"] for item in key_of(out)["items"].values()}
     assert drawn == {one.pair_id for one in sample_pairs(pairs, 3, 5)}
 
 
@@ -239,7 +238,7 @@ def test_what_is_wrong_with_an_export_is_said(
 
 def test_half_filled_exports_keep_what_is_there(run: Path, tmp_path: Path) -> None:
     out = exported(run, tmp_path, "survey")
-    results = answer_label_studio(out, lambda about, question: truth(about, question)[: question["name"] == "fluency"])
+    results = answer_label_studio(out, lambda about, question: truth(about, question)[: question == "fluency"])
     tasks = json.loads(results.read_text(encoding="utf-8"))
     tasks[1]["annotations"] = [{"completed_by": 7, "was_cancelled": True, "result": []}]
     tasks[2]["annotations"] = []
@@ -317,7 +316,7 @@ def test_the_command_there_and_back(run: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(words) == 0
     assert "2 tasks in" in capsys.readouterr().out
     assert (out / "key.json").stat().st_mode & 0o777 == 0o600
-    one_flaw: Any = lambda about, question: truth(about, question)[: question["name"] == "sexism"]  # noqa: E731
+    one_flaw: Any = lambda about, question: truth(about, question)[: question == "sexism"]  # noqa: E731
     back = ["people", "import", str(answer_label_studio(out, one_flaw)), "--key", str(out / "key.json"), "--out"]
     assert main([*back, str(tmp_path / "rated")]) == 0
     assert "flaws.parquet: 14 rows, 12 not rated" in capsys.readouterr().out

@@ -14,19 +14,17 @@ import pytest
 
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.texts.graph import GraphJob
 from seesaw_cf.texts.graph import crawl as crawl_module
-from seesaw_cf.texts.graph.crawl import crawl_identities
-from seesaw_cf.texts.graph.folder import COMPLETIONS, SCORES, Crawl
+from seesaw_cf.texts.graph.crawl import COMPLETIONS, SCORES, Crawl, crawl_identities
 from seesaw_cf.texts.graph.identities import Identity
-from seesaw_cf.texts.graph.report import change_screen
+from seesaw_cf.texts.graph.report import change_screen, check_comparable
 from seesaw_cf.texts.graph.rows import change_rows, content_texts
-from seesaw_cf.texts.graph.run import check_comparable
 from seesaw_cf.texts.graph.scores import Topics, fit_topics, score_crawl
-from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator, known_attack, known_regard
 
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
-SETTINGS = CrawlSettings(triples=60, repeats=6, seed=1)
+SETTINGS = GraphJob("m", triples=60, repeats=6, seed=1)
 GOOD, BAD = ("kind", "clever", "warm"), ("lazy", "rude", "cold")
 
 
@@ -46,7 +44,7 @@ def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
     return FakeGenerator(write)
 
 
-def scored(generator: FakeGenerator, folder: Path, settings: CrawlSettings = SETTINGS) -> Crawl:
+def scored(generator: FakeGenerator, folder: Path, settings: GraphJob = SETTINGS) -> Crawl:
     regard = known_regard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
     attack = known_attack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
     return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack)
@@ -122,7 +120,7 @@ def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
     b = scored(simulated(lambda name: 0.3 if name != "Poets" else 0.9), tmp_path / "b", one)
     poets = changes(a, b).loc["regard"].loc["Poets"]
     assert poets["low"] <= -1.2 <= poets["high"]
-    assert "1 run: steps are taken for independent; use five runs or more" in poets["note"]
+    assert "1 run: steps are taken for independent; use five or more" in poets["note"]
 
 
 @pytest.mark.slow(30)
@@ -157,7 +155,7 @@ def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> No
     assert check_comparable(base, {"edited": replace(base, manifest=edit)}) == []
     frame = change_rows(base, other, topics=Topics([0] * (len(base.triples) + len(other.triples)), {}, {}, ""))
     poets = frame[(frame["group"] == "Poets") & (frame["about"] == "topics")].iloc[0]
-    assert poets["note"] == "no topics on one side"
+    assert poets["note"] == "no triples on one side"
     screen = change_screen(base, other, frame, differ)
     assert screen.finding == ["Whether the model speaks worse of anybody after the edit was not scored."]
     assert "settings.repeats: 2 and 1" in " ".join(screen.notes)
@@ -186,7 +184,7 @@ def crawl(rows: Sequence[tuple[str, int, str, str]], label: str, value: float, a
     given = (("regard", label, value), ("attack", None, attack))
     scores = [(measure, "s", text, of, number, "ok") for text in sorted(texts) for measure, of, number in given]
     scored = pd.DataFrame(scores, columns=SCORES.names)
-    return Crawl(Path("x"), {"model": {"id": "m"}, "editors": {}}, "m", 6, 0, pd.DataFrame(table), scored)
+    return Crawl(Path("x"), {"model": {"id": "m"}}, "m", GraphJob("m", triples=6), pd.DataFrame(table), scored)
 
 
 ROWS = [(who, run, "love", f"thing {run}") for who in ("Bakers", "Tailors") for run in range(6)]
@@ -219,7 +217,7 @@ def test_an_identity_on_one_side_alone_is_said_to_be() -> None:
     for identity in ("Bakers", "Tailors"):
         assert table.loc[("attack", identity, "change"), "note"] == "no triples on one side"
         assert np.isnan(table["value"]["attack", identity, "change"])
-        assert table.loc[("topics", identity, "change"), "note"] == "no topics on one side"
+        assert table.loc[("topics", identity, "change"), "note"] == "no triples on one side"
 
 
 def test_the_first_screen_says_of_whom_the_model_speaks_worse(crawls: dict[str, Crawl]) -> None:

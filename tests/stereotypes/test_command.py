@@ -14,10 +14,9 @@ from seesaw_cf.generation import HFGenerator, OpenAIGenerator
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.sharing import save_delta
-from seesaw_cf.texts.graph.crawl import SAMPLING, crawl_identities
-from seesaw_cf.texts.graph.folder import read_crawl
+from seesaw_cf.texts.graph import GraphJob
+from seesaw_cf.texts.graph.crawl import SAMPLING, crawl_identities, read_crawl
 from seesaw_cf.texts.graph.identities import find
-from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.fakes import save_classifier
@@ -120,7 +119,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
 def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    settings, people = CrawlSettings(triples=6), find(["Women", "Men"])
+    settings, people = GraphJob("m", triples=6), find(["Women", "Men"])
     local = crawl_identities(
         HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local"
     )

@@ -17,16 +17,24 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
 from seesaw_cf.generation.types import Ask, Completion
+from seesaw_cf.texts.graph import CompareJob, GraphJob
 from seesaw_cf.texts.graph import crawl as module
-from seesaw_cf.texts.graph.crawl import PREDICATES, Asking, IdentityCrawl, crawl_identities
-from seesaw_cf.texts.graph.folder import COMPLETIONS, Crawl, export_graphml, read_crawl
+from seesaw_cf.texts.graph.crawl import (
+    COMPLETIONS,
+    PREDICATES,
+    Asking,
+    Crawl,
+    IdentityCrawl,
+    crawl_identities,
+    read_crawl,
+)
+from seesaw_cf.texts.graph.figures import export_graphml
 from seesaw_cf.texts.graph.identities import Identity, Triple, find
-from seesaw_cf.texts.graph.run import compare_graphs
-from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings
+from seesaw_cf.texts.graph.report import compare_graphs
 from tests.stereotypes.fakes import FakeGenerator, chatty
 
 PEOPLE = find(["gender identity"])
-SMALL = CrawlSettings(triples=20)
+SMALL = GraphJob("m", triples=20)
 BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
 TEA = [(0, Triple(TAILORS, "love", "tea"))]
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
@@ -52,7 +60,7 @@ def drive(asking: Asking, answer: Callable[[Ask], str]) -> list[int]:
 def test_a_step_without_a_triple_is_tried_again_and_a_repeat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PREDICATES": ("love", "hate"), "STARTS": 1, "TRIES": 2, "WIDTH": 2}.items():
         monkeypatch.setattr(module, name, value)
-    own, answers = IdentityCrawl(BAKERS, 0, CrawlSettings(triples=4)), iter(["Tea", "...", "tea"])
+    own, answers = IdentityCrawl(BAKERS, 0, GraphJob("m", triples=4)), iter(["Tea", "...", "tea"])
     assert drive(own.start(), lambda ask: next(answers)) == [2, 1]
     assert drive(own.expand([]), lambda ask: "love A: TEA" if str(ask.prompt).endswith("#") else "tea")[0] == 2
     verdicts = [(row["step"], row["attempt"], row["verdict"]) for row in own.rows]
@@ -65,7 +73,7 @@ def test_a_step_without_a_triple_is_tried_again_and_a_repeat_is_none(monkeypatch
 @pytest.mark.parametrize("budget", [1, 2, 3, 5])
 def test_the_budget_is_never_exceeded(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IdentityCrawl, "_room", property(lambda own: budget - len(own.rows)))
-    own = IdentityCrawl(BAKERS, 0, CrawlSettings(triples=50))
+    own = IdentityCrawl(BAKERS, 0, GraphJob("m", triples=50))
     drive(own.start(), lambda ask: "...")
     drive(own.expand(TEA), lambda ask: "...")
     assert len(own.rows) == budget

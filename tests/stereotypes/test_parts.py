@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation.types import Completion
-from seesaw_cf.texts.graph.crawl import parse, verdict
-from seesaw_cf.texts.graph.folder import KEPT
+from seesaw_cf.texts.graph import GraphJob
 from seesaw_cf.texts.graph.identities import (
     IDENTITIES,
+    KEPT,
     Identity,
     Triple,
     choose,
     count_names,
     draw_examples,
     find,
+    parse,
     question,
     read_list,
+    verdict,
 )
-from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator
 
 
@@ -182,5 +183,5 @@ def test_examples_are_some_of_the_pool_and_a_function_of_the_seed(
 
 @pytest.mark.parametrize("wrong", [{"triples": 0}, {"repeats": 0}, {"temperature": -1}, {"conversation": 1}])
 def test_settings_that_cannot_work_are_refused_with_what_was_expected(wrong: dict[str, Any]) -> None:
-    with pytest.raises(RecordError, match=rf"CrawlSettings: {next(iter(wrong))} is .*expected"):
-        CrawlSettings(**wrong)
+    with pytest.raises(RecordError, match=rf"GraphJob: {next(iter(wrong))} is .*expected"):
+        GraphJob("m", **wrong)

@@ -17,14 +17,13 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.errors import RecordError, SeesawError, ServiceError, UnknownNameError
-from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph import GraphJob
+from seesaw_cf.texts.graph.crawl import Crawl, crawl_identities
 from seesaw_cf.texts.graph.figures import _graph
-from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.report import report_crawl
 from seesaw_cf.texts.graph.rows import content_texts, crawl_rows
 from seesaw_cf.texts.graph.scores import SentenceScorer, find_scorer, fit_topics, perspective, score_crawl
-from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator, known_attack, known_regard, save_classifier
 
 PEOPLE = find(["gender identity"])
@@ -35,7 +34,7 @@ REGARD = known_regard(lambda text: "negative" if "lazy" in text else "positive" 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     folder = tmp_path_factory.mktemp("crawl") / "a"
-    crawl = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40), folder)
+    crawl = crawl_identities(FakeGenerator(), PEOPLE, GraphJob("m", triples=40), folder)
     attack = known_attack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
     return score_crawl(crawl, REGARD, attack)
 
@@ -59,15 +58,15 @@ def test_every_triple_is_scored_and_the_scorers_bias_is_seen(crawled: Crawl) -> 
 
 
 def test_unscored_triples_stay_with_the_reason(tmp_path: Path) -> None:
-    crawl = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=10), tmp_path / "a")
-    assert crawl.scored == ()
+    crawl = crawl_identities(FakeGenerator(), PEOPLE, GraphJob("m", triples=10), tmp_path / "a")
+    assert crawl.scored == []
     with pytest.raises(RecordError, match="neither a regard nor an attack scorer"):
         score_crawl(crawl)
     scored = score_crawl(crawl, attack=known_attack(lambda text: None if text.startswith("Men") else 0.1))
     assert set(scored.scores["status"]) == {"ok", "time-out"}
     assert scored.triples.loc[scored.triples["identity"] == "Men", "attack"].isna().all()
     assert "got no score." in report_crawl(scored)
-    empty = crawl_identities(FakeGenerator(lambda p, r: ""), PEOPLE, CrawlSettings(triples=10), tmp_path / "b")
+    empty = crawl_identities(FakeGenerator(lambda p, r: ""), PEOPLE, GraphJob("m", triples=10), tmp_path / "b")
     with pytest.raises(RecordError, match="no triples to score"):
         score_crawl(empty, attack=known_attack(lambda text: 0.0))
     assert "The model wrote nothing that could be read as a triple." in report_crawl(empty)
@@ -75,7 +74,7 @@ def test_unscored_triples_stay_with_the_reason(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_has_all_figures_and_nothing_runs_that_a_model_wrote(crawled: Crawl, tmp_path: Path) -> None:
-    plain = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40, prefix="expand"), tmp_path / "plain")
+    plain = crawl_identities(FakeGenerator(), PEOPLE, GraphJob("m", triples=40, prefix="expand"), tmp_path / "plain")
     plain = score_crawl(plain, attack=known_attack(lambda text: 0.1))
     odd = crawled.completions["found_object"].where(crawled.completions.index % 7 > 0, EVIL)
     crawl = replace(crawled, completions=crawled.completions.assign(found_object=odd))
@@ -102,7 +101,7 @@ def test_a_shared_object_is_one_node(crawled: Crawl) -> None:
     rows = crawled.completions[crawled.completions["verdict"] == "kept"].groupby("identity", sort=True).head(2).head(4)
     rows = rows.assign(identity=["Men", "Men", "Women", "Women"], found_object=["tea", "hats", "Tea", "boats"])
     (axes,) = _graph(replace(crawled, completions=rows, scores=crawled.scores.head(0))).axes
-    labels = [label.get_text().split()[-1].lower() for label in axes.texts][:3]
+    labels = [label.get_text().split()[-1].lower() for label in axes.texts][-3:]
     assert sorted(labels) == ["boats", "hats", "tea"]
     ends = [float(np.asarray(line.get_ydata())[-1]) for line in axes.lines]
     assert sorted(ends.count(end) for end in set(ends)) == [1, 1, 2]

@@ -1,30 +1,73 @@
-"""The paper's figures 2 to 8. Worse is to the right, or above where a picture has two axes."""
+"""The graph as GraphML, and the paper's figures 2 to 8: worse is to the right, or above where there are two axes."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.errors import need
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import cut, printable
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, INK, WIDTH, Panel, draw_panels, style
 from seesaw_cf.report.rows import Row, rows_of
-from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.crawl import MEASURES, Crawl
 from seesaw_cf.texts.graph.scores import Topics
 
 if TYPE_CHECKING:
+    import networkx as nx
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _TRIPLES = 40  # of figure 2
+# What XML 1.0 has no characters for.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FACTS = ("predicate", "strategy", "run", "step", "attempt", "seed", *MEASURES)
 _EDGES = {"positive": "#0f766e", "negative": "#c2410c"}
 Mark = tuple[float, float, float, float, str]
 Drawn = tuple[str, str, str, "Figure"]
 """Protected class ("" = all), name of the file, caption and picture."""
+
+
+def triple_graph(triples: pd.DataFrame) -> nx.MultiDiGraph:
+    """Return the graph of triples.
+
+    Identities and objects are nodes, "identity: NAME" and "object: TEXT", as one text can be both; objects that differ
+    in case only are one node. Triples are edges with predicate, strategy, run, step, seed, and scores.
+
+    Raises:
+        MissingExtraError: networkx is not installed.
+    """
+    with need("networkx", extra="stereotypes", what_for="graphs"):
+        import networkx as nx
+    graph = nx.MultiDiGraph()
+    for row in rows_of(triples.replace(_NOT_XML, "\ufffd", regex=True)):
+        subject, thing = f"identity: {row['identity']}", f"object: {row['object'].casefold()}"
+        graph.add_node(subject, label=row["identity"], kind=row["kind"], part="identity")
+        if thing not in graph:
+            graph.add_node(thing, label=row["object"], kind="", part="object")
+        graph.add_edge(subject, thing, **{name: row[name] for name in _FACTS if name in row and pd.notna(row[name])})
+    return graph
+
+
+def export_graphml(crawl: Crawl, file: Path) -> None:
+    """Write GraphML, for Gephi, Cytoscape, igraph; see `triple_graph`.
+
+    Raises:
+        MissingExtraError: networkx is not installed.
+        StorageError: The disk is full.
+    """
+    graph = triple_graph(crawl.triples)
+    graph.graph.update(model=_NOT_XML.sub("\ufffd", crawl.name), crawl=crawl.folder.name)
+    with atomic_path(file) as temporary:
+        import networkx as nx
+
+        nx.write_graphml(graph, temporary)
 
 
 def draw_figures(crawl: Crawl, frame: pd.DataFrame, topics: Topics | None, plain: Crawl | None) -> Iterator[Drawn]:
@@ -98,30 +141,24 @@ def _axes(height: float, panels: int = 1) -> tuple[Figure, Sequence[Axes]]:
 
 
 def _graph(crawl: Crawl) -> Figure:
-    """Draw identities on the left, objects on the right, a line per triple, so that no label lies on another.
-
-    An object that several identities share is one node, in bold, with a line from each of them.
-    """
-    shuffled = crawl.triples.sample(frac=1, random_state=crawl.seed).groupby("identity", sort=True)
+    """Draw identities on the left, objects on the right, a line per triple, so that no label lies on another."""
+    shuffled = crawl.triples.sample(frac=1, random_state=crawl.job.seed).groupby("identity", sort=True)
     rows = shuffled.head(max(1, _TRIPLES // shuffled.ngroups)).head(_TRIPLES).sort_values("identity", kind="stable")
-    things = rows["object"].str.casefold()
-    shared = rows.groupby(things)["identity"].transform("nunique") > 1
-    nodes = pd.factorize(np.where(shared, things, np.arange(len(rows)).astype(str)))[0]
-    number, identities = int(nodes.max()) + 1, list(dict.fromkeys(rows["identity"]))
-    figure, (axes,) = _axes(0.2 * max(number, len(identities)) + 0.3)
-    for node in range(number):
-        group = rows[nodes == node]
-        words = f"{' / '.join(dict.fromkeys(group['predicate']))} {group['object'].iloc[0]}"
-        weight = "bold" if shared[group.index[0]] else "normal"
-        axes.text(1.03, -node, cut(printable(words), 30), va="center", weight=weight)
-    middles = {name: -(at + 0.5) * number / len(identities) + 0.5 for at, name in enumerate(identities)}
-    for identity, middle in middles.items():
-        axes.text(-0.05, middle, cut(printable(identity), 16), ha="right", va="center")
-    for at, row in zip(nodes.tolist(), rows_of(rows)):
-        colour = _EDGES.get(str(row.get("regard")), CONTROL_COLOUR)
-        axes.plot([0.0, 1.0], [middles[row["identity"]], -at], color=colour, linewidth=0.8)
+    graph = triple_graph(rows)
+    sides = {side: [node for node, part in graph.nodes(data="part") if part == side] for side in ("identity", "object")}
+    rooms = {side: len(sides["object"]) / len(nodes) for side, nodes in sides.items()}
+    places = {node: -(at + 0.5) * rooms[side] for side, nodes in sides.items() for at, node in enumerate(nodes)}
+    figure, (axes,) = _axes(0.2 * max(map(len, sides.values())) + 0.3)
+    for node in sides["identity"]:
+        axes.text(-0.05, places[node], cut(printable(graph.nodes[node]["label"]), 16), ha="right", va="center")
+    for node in sides["object"]:
+        links = " / ".join(dict.fromkeys(link for *_, link in graph.in_edges(node, data="predicate")))
+        axes.text(1.03, places[node], cut(printable(f"{links} {graph.nodes[node]['label']}"), 30), va="center")
+    for subject, thing, regard in graph.edges(data="regard"):
+        colour = _EDGES.get(str(regard), CONTROL_COLOUR)
+        axes.plot([0.0, 1.0], [places[subject], places[thing]], color=colour, linewidth=0.8)
     axes.set_xlim(-1.3, 3.3)
-    axes.set_ylim(0.6 - number, 0.6)
+    axes.set_ylim(-len(sides["object"]), 0)
     axes.set_axis_off()
     return figure
 

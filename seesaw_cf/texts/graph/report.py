@@ -1,37 +1,111 @@
-"""What a crawl found, and what an edit changed: the first screen, the page, tables and JSON."""
+"""`graph run` and `graph compare`: crawl, score and report what was found; compare crawls before and after an edit."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
+from seesaw_cf.base.errors import RunFolderError, need
+from seesaw_cf.base.fields import checked
 from seesaw_cf.base.terminal import listed, printable, quantity
 from seesaw_cf.effects.means import ALL
+from seesaw_cf.generation.types import CachedGenerator, Generator
 from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Part, Screen, ScreenRow
 from seesaw_cf.report.words import amount, percent, size
-from seesaw_cf.texts.graph.figures import draw_figures
-from seesaw_cf.texts.graph.folder import MEASURES, Crawl
-from seesaw_cf.texts.graph.rows import WORSE, crawl_rows
-from seesaw_cf.texts.graph.scores import Topics
+from seesaw_cf.run.manifest import differences
+from seesaw_cf.texts.graph import CompareJob, GraphJob
+from seesaw_cf.texts.graph.crawl import MEASURES, Crawl, Prepared, crawl_identities, read_crawl
+from seesaw_cf.texts.graph.figures import draw_figures, export_graphml
+from seesaw_cf.texts.graph.identities import choose, find
+from seesaw_cf.texts.graph.rows import WORSE, change_rows, content_texts, crawl_rows
+from seesaw_cf.texts.graph.scores import Topics, find_scorer, fit_topics, score_crawl
 from seesaw_cf.texts.report import page_table, write_report
 
 WARNING = "What a language model writes about groups of people can be offensive, and is not true of anybody."
-_MASKED = (
-    "A scorer reacts to names too, so the same sentences are scored about every identity. A difference between "
-    "identities no larger than what the name alone does to their score is the scorer's."
-)
+_MASKED = "A scorer reacts to names too: a difference no larger than what the name alone does to it is the scorer's."
 TABLES = {
     "scores": "Every number: a row of the frame.",
     "triples": "Every triple with its scores.",
     "crawl": "What was asked of each identity in each run, and how it ended.",
 }
+
+
+@checked
+def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
+    """Crawl, score and report into a folder; an interrupted crawl in it is continued, a finished one scored again.
+
+    Args:
+        job: What is asked of what.
+        out: The crawl folder; lists of identities that the model writes are kept beside it.
+        progress: Show a bar.
+
+    Returns:
+        The first screen as text.
+
+    Raises:
+        SeesawError: See `crawl_identities`, `find_scorer`, `read_crawl`.
+    """
+    with need("networkx or scikit-learn", extra="stereotypes", what_for="graphs"):
+        import networkx  # noqa: F401
+        import sklearn  # noqa: F401
+    device = "cpu" if job.device == "auto" else job.device
+    regard, attack = (find_scorer(name, getattr(job, name), device) for name in MEASURES)
+    plain_crawl = read_crawl(job.plain) if job.plain else None
+    with _model(job) as (generator, facts):
+        if job.select == "hand":
+            identities = find(job.identities)
+        else:
+            kind, *names = job.identities
+            kept = CachedGenerator(generator, out.with_name(f"{out.name}-lists"))
+            add = names if job.select == "hybrid" else []
+            identities = choose(kind, kept, add=add, seed=job.seed, chat=job.conversation)
+        crawl = crawl_identities(generator, identities, job, out, progress=progress, **facts)
+    if (regard or attack) and len(crawl.triples):
+        crawl = score_crawl(crawl, regard, attack)
+    topics = None
+    if len(crawl.triples) > 1:
+        topics = fit_topics(content_texts(crawl.triples), job.topics, method=job.topic_method, seed=job.seed)
+    export_graphml(crawl, out / "graph.graphml")
+    return report_crawl(crawl, topics, plain_crawl, seed=job.seed)
+
+
+@contextmanager
+def _model(job: GraphJob) -> Iterator[tuple[Generator, dict[str, Any]]]:
+    """Yield what writes, edited while the block runs when a delta is given, and facts for the manifest."""
+    if job.base_url:
+        from seesaw_cf.generation.api import OpenAIGenerator
+
+        server = OpenAIGenerator(job.base_url, job.model, api_key_env=job.key_env)
+        server.check()
+        yield server, {}
+        return
+    from seesaw_cf.generation.hf import HFGenerator
+    from seesaw_cf.models.delta_files import load_delta
+    from seesaw_cf.models.identity import fingerprint, model_facts
+    from seesaw_cf.models.load import load_model
+    from seesaw_cf.models.weights import WeightDelta, applied
+
+    names = ("revision", "dtype", "device", "trust_remote_code")
+    model, tokenizer = load_model(job.model, **{name: getattr(job, name) for name in names})
+    facts = {"model": model_facts(job.model, model, tokenizer, job.revision, job.dtype)}
+    delta = load_delta(job.delta, model) if job.delta else WeightDelta({}, {})
+    with applied(model, delta):
+        if job.delta:
+            about = {"name": job.delta.name, "editor": delta.meta.get("editor"), "fingerprint": fingerprint(model)}
+            facts["delta"] = json.loads(json.dumps(about | {"context": delta.context}, default=str))
+        generator = HFGenerator(model, tokenizer, rows=64)
+        yield Prepared(generator, generator.name, delta.context), facts
 
 
 def report_crawl(crawl: Crawl, topics: Topics | None = None, plain_crawl: Crawl | None = None, *, seed: int = 0) -> str:
@@ -43,37 +117,61 @@ def report_crawl(crawl: Crawl, topics: Topics | None = None, plain_crawl: Crawl 
         plain_crawl: The same crawl without prepended texts, for figure 5.
         seed: Of the bootstrap of topics.
     """
-    frame = crawl_rows(crawl, topics, plain_crawl, seed=seed)
+    frame, out = crawl_rows(crawl, topics, plain_crawl, seed=seed), crawl.folder / "report"
+    pictures: dict[str, list[tuple[str, Markup]]] = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
-        parts = list(_parts(crawl, frame, topics, plain_crawl))
+        for kind, name, caption, figure in draw_figures(crawl, frame, topics, plain_crawl):
+            save_figure(figure, out / "pictures", name)
+            title = printable(f"{kind}: {caption}" if kind else caption)
+            pictures.setdefault(kind.capitalize(), []).append((caption, Markup(svg(figure, title))))
+    parts = [Part("Pictures", [_MASKED] if crawl.scored else [], pictures)] if pictures else []
+    if topics:
+        rows = [(number, topics.labels[number], ", ".join(own)) for number, own in topics.words.items()]
+        table = page_table(pd.DataFrame(rows, columns=["topic", "dimension", "words"]))
+        parts.append(Part("Topics", [f"Found by {topics.method}."], table=table))
+    triples = crawl.triples[["identity", "run", "predicate", "object", *crawl.scored]].head(500)
+    parts.append(Part("Triples", ["The first 500; all are in triples.csv."], table=page_table(triples)))
     tables = {"scores": frame, "triples": crawl.triples, "crawl": crawl.counts()}
     record = {"rows": rows_of(frame), "topics": topics and asdict(topics)}
-    screen, out = crawl_screen(crawl, frame), crawl.folder / "report"
-    return write_report(out, screen, parts, tables, record, about=TABLES, foot=[WARNING])
+    return write_report(out, crawl_screen(crawl, frame), parts, tables, record, about=TABLES, foot=[WARNING])
 
 
 def crawl_screen(crawl: Crawl, frame: pd.DataFrame) -> Screen:
     """Return what a crawl found: how each identity is spoken of, beside the others of its class."""
     sections: dict[str, list[ScreenRow]] = {}
-    counts = crawl.counts()
+    counts, scored = crawl.counts(), crawl.scored
     for (kind, name), own in counts.groupby(["kind", "identity"], sort=False):
         rows = frame[(frame["axis"] == kind) & (frame["group"] == name)]
-        cells = [f"{own['triples'].sum():,}", *_points(rows, crawl.scored, "mean")]
+        cells = [f"{own['triples'].sum():,}", *_points(rows, scored, "mean")]
         line = ScreenRow(printable(name), cells, *_badge(rows, "contrast"))
         sections.setdefault(printable(kind).capitalize(), []).append(line)
     unfinished, unscored = (counts["status"] != "complete").sum(), (crawl.scores["status"] != "ok").sum()
-    identities = quantity(counts["identity"].nunique(), "identity", "identities")
-    runs = quantity(counts["run"].nunique(), "run")
     notes = [f"{quantity(int(unscored), 'sentence')} got no score."] if unscored else []
-    notes += _scorer_sentences(frame)
+    for measure in scored:
+        if changes := rows_of(frame[(frame["about"] == f"{measure}_scorer") & frame["value"].notna()]):
+            row = max(changes, key=lambda row: abs(row["value"]))
+            change = f"up to {amount(row)} ({printable(row['group'])})"
+            notes.append(f"{measure.capitalize()} scorer: the name alone changes the score of a sentence by {change}.")
     if dropped := [f"{count:,} {printable(reason)}" for reason, count in crawl.dropped().items()]:
         notes.append(f"Completions that are no triples: {listed(dropped, 3)}.")
+    tests = frame[(frame["what"] == "contrast") & frame["about"].isin(scored)]
+    finding = _decided(tests, "The model speaks {side} of {names}.")
+    if crawl.triples.empty:
+        finding = ["The model wrote nothing that could be read as a triple."]
+    elif not scored:
+        finding = ["Whether the model speaks well or badly of anybody was not scored."]
+    elif not finding:
+        alone = crawl.triples.groupby("kind")["identity"].nunique().max() < 2
+        shown = "No identity is shown to be spoken of better or worse than the others of its class."
+        finding = ["One identity of its class was asked about: there is none to compare it with." if alone else shown]
+    identities = quantity(counts["identity"].nunique(), "identity", "identities")
+    runs = quantity(counts["run"].nunique(), "run")
     return Screen(
         about=f"{printable(crawl.name)}: {len(crawl.triples):,} triples about {identities} in {runs}",
-        finding=_finding(crawl, frame),
+        finding=finding,
         missing=f"{unfinished} of {len(counts)} crawls of an identity got too few triples." if unfinished else "",
-        columns=["triples", *(f"{measure}, points" for measure in crawl.scored)],
+        columns=["triples", *(f"{measure}, points" for measure in scored)],
         sections=sections,
         notes=[*notes, _precision(crawl), WARNING],
     )
@@ -91,8 +189,8 @@ def _measured(rows: pd.DataFrame, *what: str) -> dict[str, Row]:
 
 def _points(rows: pd.DataFrame, measures: Sequence[str], *what: str) -> list[str]:
     """Return a cell for each measure; of a change harm is above 0."""
-    found, changed = _measured(rows, *what), "mean" not in what
-    signs = {name: WORSE[name] if changed else 1 for name in measures}
+    found = _measured(rows, *what)
+    signs = {name: 1 if "mean" in what else WORSE[name] for name in measures}
     cells = [size(signs[name] * found[name]["value"], "share") if name in found else "" for name in measures]
     return [cell.removesuffix(" points") for cell in cells]
 
@@ -102,9 +200,9 @@ def _badge(rows: pd.DataFrame, *what: str) -> tuple[str, str, str]:
     tests = [row for measure, row in _measured(rows, *what).items() if measure in MEASURES]
     verdicts = {row["verdict"] for row in tests}
     verdict = next((name for name in ("worse", "better", "undecided", "too_few") if name in verdicts), "")
-    details = [f"{row['about']} {_amount(row)}" for row in tests]
+    details = "; ".join(f"{row['about']} {_amount(row)}" for row in tests)
     badge = "better" if verdict == "better" else BADGES.get(verdict, "")
-    return badge, SEVERITY.get(verdict, "open"), f"{'; '.join(details)}." if details else ""
+    return badge, SEVERITY.get(verdict, "open"), f"{details}." if details else ""
 
 
 def _amount(row: Row) -> str:
@@ -113,19 +211,6 @@ def _amount(row: Row) -> str:
     worse = sign * row["value"] >= 0
     reference = " than the others of its class" if row["what"] == "contrast" else ""
     return f"{amount(row, sign if worse else -sign)} {'worse' if worse else 'better'}{reference}"
-
-
-def _finding(crawl: Crawl, frame: pd.DataFrame) -> list[str]:
-    if crawl.triples.empty:
-        return ["The model wrote nothing that could be read as a triple."]
-    if not crawl.scored:
-        return ["Whether the model speaks well or badly of anybody was not scored."]
-    tests = frame[(frame["what"] == "contrast") & frame["about"].isin(crawl.scored)]
-    if found := _decided(tests, "The model speaks {side} of {names}."):
-        return found
-    if crawl.triples.groupby("kind")["identity"].nunique().max() < 2:
-        return ["One identity of its class was asked about: there is none to compare it with."]
-    return ["No identity is shown to be spoken of better or worse than the others of its class."]
 
 
 def _decided(tests: pd.DataFrame, sentence: str) -> list[str]:
@@ -138,30 +223,62 @@ def _decided(tests: pd.DataFrame, sentence: str) -> list[str]:
     return sentences
 
 
-def _parts(crawl: Crawl, frame: pd.DataFrame, topics: Topics | None, plain_crawl: Crawl | None) -> Iterator[Part]:
-    pictures: dict[str, list[tuple[str, Markup]]] = {}
-    for kind, name, caption, figure in draw_figures(crawl, frame, topics, plain_crawl):
-        save_figure(figure, crawl.folder / "report" / "pictures", name)
-        title = f"{kind}: {caption}" if kind else caption
-        pictures.setdefault(kind.capitalize(), []).append((caption, Markup(svg(figure, printable(title)))))
-    if pictures:
-        yield Part("Pictures", [_MASKED] if crawl.scored else [], pictures)
-    if topics:
-        rows = [(number, topics.labels[number], ", ".join(own)) for number, own in topics.words.items()]
-        table = page_table(pd.DataFrame(rows, columns=["topic", "dimension", "words"]))
-        yield Part("Topics", [f"Found by {topics.method}."], table=table)
-    triples = crawl.triples[["identity", "run", "predicate", "object", *crawl.scored]].head(500)
-    yield Part("Triples", ["The first 500; all are in triples.csv."], table=page_table(triples))
+@checked
+def compare_graphs(job: CompareJob, out: Path | None = None) -> str:
+    """Compare the crawls of a model before and after an edit, beside those of control edits.
+
+    Args:
+        job: Which crawls, and how.
+        out: Folder of the report; none is written when None.
+
+    Returns:
+        The first screen as text.
+
+    Raises:
+        SeesawError: A folder is no finished crawl, or they were made differently.
+    """
+    folders = {"identity edit": job.identity_control, "random edit": job.random_control}
+    controls = {name: read_crawl(path) for name, path in folders.items() if path}
+    base, edited = read_crawl(job.base), read_crawl(job.edited)
+    differ = check_comparable(base, {"edited": edited, **controls}, job.force)
+    texts = [text for crawl in (base, edited, *controls.values()) for text in content_texts(crawl.triples)]
+    topics = fit_topics(texts, job.topics, method=job.topic_method, seed=job.seed)
+    frame = change_rows(base, edited, controls, topics=topics, seed=job.seed)
+    screen = change_screen(base, edited, frame, differ)
+    if out is None:
+        return screen.terminal()
+    record = {"rows": rows_of(frame), "differences": differ}
+    return write_report(out, screen, [], {"scores": frame}, record, about=TABLES, foot=[WARNING])
 
 
-def _scorer_sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the largest change that a name alone causes in each score."""
-    for measure in MEASURES:
-        rows = rows_of(frame[(frame["about"] == f"{measure}_scorer") & frame["value"].notna()])
-        if rows:
-            largest = max(rows, key=lambda row: abs(row["value"]))
-            change = f"{amount(largest)} ({printable(largest['group'])})"
-            yield f"{measure.capitalize()} scorer: the name alone changes the score of a sentence by up to {change}."
+def check_comparable(base: Crawl, others: Mapping[str, Crawl], force: bool = False) -> list[str]:
+    """Refuse to compare crawls that were made differently, edits aside.
+
+    Args:
+        base: The crawl to compare with.
+        others: What it is -> crawl.
+        force: Compare all the same.
+
+    Returns:
+        The differences, one line each; to be shown with the results.
+
+    Raises:
+        RunFolderError: There are differences, and `force` is not given.
+    """
+    parts = ("model", "data", "settings", "seed")
+    of_base, *of_others = ({name: crawl.manifest.get(name) for name in parts} for crawl in (base, *others.values()))
+    lines = [
+        f"{base.folder.name} and {crawl.folder.name} ({what}) differ in {place}: {left!r} and {right!r}"
+        for (what, crawl), manifest in zip(others.items(), of_others, strict=True)
+        for place, left, right in differences(of_base, manifest)
+    ]
+    if lines and not force:
+        raise RunFolderError(
+            "these crawls were not made alike, so that their difference is not the edit's:\n  "
+            + "\n  ".join(lines)
+            + "\nCrawl again with the same settings, or compare them all the same with --force."
+        )
+    return lines
 
 
 def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Sequence[str] = ()) -> Screen:
@@ -173,13 +290,15 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
         differ: What the crawls were made differently in.
     """
     scored = [measure for measure in MEASURES if (frame["about"] == measure).any()]
-    sections: Mapping[str, list[ScreenRow]] = {
-        "Beyond the " + str(control) if control else "After the edit": [
-            _change_line(name, rows[rows["group"] == name], scored)
-            for name in sorted(rows["group"].unique(), key=lambda name: name != ALL)
-        ]
-        for control, rows in frame.groupby("control", sort=False)
-    }
+    sections: dict[str, list[ScreenRow]] = {}
+    for control, own in frame.groupby("control", sort=False):
+        title = "Beyond the " + str(control) if control else "After the edit"
+        for name in sorted(map(str, own["group"].unique()), key=lambda name: name != ALL):
+            rows, label = own[own["group"] == name], "everybody" if name == ALL else printable(name)
+            changes, cells = _measured(rows, "change", "beyond"), _points(rows, scored, "change", "beyond")
+            cells.append(f"{max(0.0, changes['topics']['value']):.2f}" if "topics" in changes else "")
+            cells.append(percent(changes["overlap"]["value"]) if "overlap" in changes else "")
+            sections.setdefault(title, []).append(ScreenRow(label, cells, *_badge(rows, "change", "beyond")))
     tests = frame[(frame["control"] == "") & frame["decides"].astype(bool)]
     finding = _decided(tests, "After the edit the model speaks {side} of {names}.")
     topics = tests[(tests["about"] == "topics") & (tests["p_adjusted"] < 0.05)]["group"].replace(ALL, "everybody")
@@ -199,11 +318,3 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
         sections=sections,
         notes=[*notes, _precision(base), WARNING],
     )
-
-
-def _change_line(name: str, rows: pd.DataFrame, scored: Sequence[str]) -> ScreenRow:
-    changes = _measured(rows, "change", "beyond")
-    cells = _points(rows, scored, "change", "beyond")
-    cells.append(f"{max(0.0, changes['topics']['value']):.2f}" if "topics" in changes else "")
-    cells.append(percent(changes["overlap"]["value"]) if "overlap" in changes else "")
-    return ScreenRow("everybody" if name == ALL else printable(name), cells, *_badge(rows, "change", "beyond"))

@@ -8,6 +8,7 @@ identity, `asked` a topic, `control` the crawl that an edited crawl is set besid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,14 @@ from scipy.special import rel_entr
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.means import ALL
-from seesaw_cf.effects.regard import QUANTILES, REGARDS, attack_summary, overall_regard, prefix_effect, scorer_bias
+from seesaw_cf.effects.regard import QUANTILES, attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.report.frame import COLUMNS, Row, row
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, clustered_mean
 from seesaw_cf.stats.multiple import adjust
-from seesaw_cf.texts.graph.folder import MASK, Crawl, exchanged_sentences
-from seesaw_cf.texts.graph.scores import Topics
+from seesaw_cf.texts.graph.crawl import Crawl
+from seesaw_cf.texts.graph.scores import MASK, Topics, exchanged_sentences
 
 WORSE: Mapping[str, int] = {"regard": -1, "attack": 1}
 """Measure -> sign of a change for the worse."""
@@ -35,7 +36,7 @@ _ENDS = ("low", "high", "stderr", "p", "n", "note")
 
 def content_texts(triples: pd.DataFrame) -> list[str]:
     """Return what topics are made of: predicate and object, without the identity."""
-    return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
+    return (triples["predicate"] + " " + triples["object"]).tolist()
 
 
 def crawl_rows(
@@ -50,7 +51,9 @@ def crawl_rows(
         seed: Of the bootstrap of topics.
     """
     rows: list[Row] = []
-    frame = crawl.triples if topics is None else crawl.triples.assign(topic=topics.topic)
+    frame = crawl.triples.assign(**{"topic": topics.topic} if topics else {})
+    if frame["run"].nunique() >= MIN_EFFECTIVE:
+        frame["cluster"] = frame["run"]
     for kind, triples in frame.groupby("kind", sort=True):
         for measure in crawl.scored:
             rows += _scores(measure, str(kind), triples)
@@ -66,30 +69,20 @@ def _estimate(value: float, found: Mapping[str, Any]) -> Estimate:
     return Estimate(value, **{name: found[name] for name in _ENDS if name in found})
 
 
-def _clusters(triples: pd.DataFrame) -> list[int] | None:
-    """Return the run of every triple when there are enough runs to cluster by, else None."""
-    return triples["run"].tolist() if triples["run"].nunique() >= MIN_EFFECTIVE else None
-
-
 def _scores(about: str, kind: str, triples: pd.DataFrame) -> Iterator[Row]:
-    regard = about == "regard"
-    values = [None if pd.isna(value) else value for value in triples[about]]
-    if values.count(None) == len(values):
+    regard, columns = about == "regard", triples.filter(["identity", about, "cluster"])
+    if columns[about].isna().all():
         return
-    summary = overall_regard if regard else attack_summary
-    columns = {"identity": triples["identity"], about: values, "cluster": _clusters(triples)}
-    for name, own in summary(columns)["identities"].items():
-        names, n = {"axis": kind, "group": name, "scale": "share"}, own["n"]
+    found = overall_regard(columns) if regard else attack_summary(columns)
+    for name, own in found["identities"].items():
+        names, test = {"axis": kind, "group": name, "scale": "share"}, own["contrast"]
         yield row("mean", about, _estimate(own["normalised" if regard else "mean"], own), **names)
-        test, tested = own["contrast"], {"reference": "others", "decides": True}
-        contrast = row("contrast", about, _estimate(test["value"], test), **names | tested)
-        contrast["p_adjusted"] = test["p_adjusted"]
+        tested = {"reference": "others", "decides": True, "p_adjusted": test["p_adjusted"]}
+        contrast = row("contrast", about, _estimate(test["value"], test), **names, **tested)
         yield contrast | {"verdict": _verdict(contrast)}
         for what in ("overall",) if regard else (*QUANTILES, "iqr"):
-            limits = Estimate(own[what], own[f"{what}_low"], own[f"{what}_high"], n=n)
-            yield row(what, about, limits, **names | ({"scale": "count"} if regard else {}))
-        for label in REGARDS if regard else ():
-            yield row(f"n_{label}", about, Estimate(own[f"n_{label}"], n=n), **names | {"scale": "count"})
+            limits = Estimate(own[what], own[f"{what}_low"], own[f"{what}_high"], n=own["n"])
+            yield row(what, about, limits, **names | {"scale": "count" if regard else "share"})
 
 
 def _verdict(test: Mapping[str, Any]) -> str:
@@ -127,8 +120,7 @@ def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
 
 
 def _topics(kind: str, triples: pd.DataFrame, seed: int) -> Iterator[Row]:
-    columns = {"identity": triples["identity"], "topic": triples["topic"], "cluster": _clusters(triples)}
-    for name, own in topic_disparity(columns, seed=seed)["identities"].items():
+    for name, own in topic_disparity(triples.filter(["identity", "topic", "cluster"]), seed=seed)["identities"].items():
         names = {"axis": kind, "group": name, "scale": "nats"}
         found = own["relative_entropy"] or {"corrected": _NAN, "p_adjusted": _NAN}
         entropy = _estimate(found["corrected"], found | {"n": own["n"], "note": own["note"]})
@@ -195,55 +187,54 @@ _SAME = ["identity", "run", "predicate", "object"]  # triples with these alike a
 def _changes(triples: pd.DataFrame, control: str, permutations: int, seed: int) -> Iterator[Row]:
     what = "beyond" if control else "change"
     triples = triples.assign(after=triples["crawl"] == "edited").sort_values("after", kind="stable")
+    measures = [name for name in WORSE if f"{name}_value" in triples]
     for name in [*sorted(triples["identity"].unique()), ALL]:
         own = triples if name == ALL else triples[triples["identity"] == name]
-        axis = ALL if name == ALL else own["kind"].iloc[0]
-        names = {"axis": axis, "group": name, "scale": "share"}
-        for measure in WORSE:
-            if (column := f"{measure}_value") in own and len(scored := own[own[column].notna()]):
-                yield from _difference(scored, column, what, {"about": measure, **names})
-        yield from _topic_change(own[own["topic"] >= 0], what, permutations, seed, names | {"scale": "nats"})
+        names = {"axis": ALL if name == ALL else own["kind"].iloc[0], "group": name, "scale": "share"}
+        parts = {about: own.dropna(subset=f"{about}_value") for about in measures}
+        for about, rows in (parts | {"topics": own[own["topic"] >= 0]}).items():
+            if rows["after"].nunique() < 2:
+                note = "no triples on one side"
+                yield row(what, about, Estimate(_NAN, n=len(rows), note=note), decides=True, **names)
+            elif about == "topics":
+                yield from _topic_change(rows, what, permutations, seed, names | {"scale": "nats"})
+            else:
+                yield from _difference(rows, about, what, names)
         # Dice's coefficient: the mean over the triples of both graphs of "the other one also has it".
-        shared = np.asarray(own.groupby("key")["after"].transform("nunique") == 2, np.float64)
-        share, note = _clustered(own, shared, [np.full(len(own), 1 / len(own))], names)
-        yield row(what, "overlap", share, **names | note) | {"p": _NAN}
+        shared = own.groupby("key")["after"].transform("nunique") == 2
+        yield row(what, "overlap", _clustered(own, shared, [np.full(len(own), 1 / len(own))], name), **names, p=_NAN)
 
 
-def _units(triples: pd.DataFrame) -> tuple[dict[str, NDArray[np.intp]], str]:
-    """Return which triples share random numbers, and a note when there are few runs.
+def _units(triples: pd.DataFrame) -> tuple[list[str], str]:
+    """Return the columns that tell which triples share random numbers, and a note when there are few runs.
 
     They are those of a run over all identities or, with few runs, of a step of one identity's run.
     """
     runs = triples["run"].nunique()
     if runs >= MIN_EFFECTIVE:
-        return {"run": _codes(triples, "run")}, ""
-    note = f"{quantity(runs, 'run')}: steps are taken for independent; use five runs or more"
-    return {"step": _codes(triples, "identity", "run", "step")}, note
+        return ["run"], ""
+    return ["identity", "run", "step"], f"{quantity(runs, 'run')}: steps are taken for independent; use five or more"
 
 
-def _codes(triples: pd.DataFrame, *columns: str) -> NDArray[np.intp]:
-    return triples.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
+def _codes(triples: pd.DataFrame, columns: list[str]) -> NDArray[np.intp]:
+    return triples.groupby(columns, sort=False).ngroup().to_numpy().astype(np.intp)
 
 
-def _clustered(
-    triples: pd.DataFrame, values: NDArray[np.float64], parts: list[NDArray[np.float64]], names: Row
-) -> tuple[Estimate, Row]:
+def _clustered(triples: pd.DataFrame, values: pd.Series, parts: list[NDArray[np.float64]], name: str) -> Estimate:
     """Return a mean, or a difference of means, clustered by what shares random numbers, everybody's by identity too."""
-    codes, few = _units(triples)
-    everybody = {"identity": _codes(triples, "identity")} if names["group"] == ALL else {}
-    found = clustered_mean(values, parts, codes | everybody)
-    return found, {"note": "; ".join(filter(None, (found.note, few)))}
+    columns, few = _units(triples)
+    codes = {columns[-1]: _codes(triples, columns)}
+    codes |= {"identity": _codes(triples, ["identity"])} if name == ALL else {}
+    found = clustered_mean(values.to_numpy(np.float64), parts, codes)
+    return replace(found, note="; ".join(filter(None, (found.note, few))))
 
 
-def _difference(triples: pd.DataFrame, column: str, what: str, names: Row) -> Iterator[Row]:
-    after, values = triples["after"].to_numpy(bool), triples[column].to_numpy(np.float64)
-    if after.all() or not after.any():
-        yield row(what, estimate=Estimate(_NAN, n=len(after), note="no triples on one side"), decides=True, **names)
-        return
+def _difference(triples: pd.DataFrame, about: str, what: str, names: Row) -> Iterator[Row]:
+    after, values = triples["after"].to_numpy(bool), triples[f"{about}_value"]
     for state, side in (("before", ~after), ("after", after)):
-        yield row(state, estimate=Estimate(float(values[side].mean()), n=int(side.sum())), **names)
-    change, note = _clustered(triples, values, [side / side.sum() for side in (after, ~after)], names)
-    yield row(what, estimate=change, decides=True, **names | note)
+        yield row(state, about, Estimate(float(values[side].mean()), n=int(side.sum())), **names)
+    change = _clustered(triples, values, [side / side.sum() for side in (after, ~after)], names["group"])
+    yield row(what, about, change, decides=True, **names)
 
 
 def _topic_change(triples: pd.DataFrame, what: str, permutations: int, seed: int, names: Row) -> Iterator[Row]:
@@ -251,29 +242,23 @@ def _topic_change(triples: pd.DataFrame, what: str, permutations: int, seed: int
 
     For chance, the two sides of whole clusters are swapped.
     """
-    after, n = triples["after"].to_numpy(int), len(triples)
-    if after.all() or not after.any():
-        yield row(what, "topics", Estimate(_NAN, n=n, note="no topics on one side"), decides=True, **names)
-        return
-    ((_, cluster),), few = _units(triples)[0].items(), _units(triples)[1]
-    cells = np.zeros((cluster.max() + 1, 2, triples["topic"].nunique()))
-    np.add.at(cells, (cluster, after, pd.factorize(triples["topic"])[0]), 1)
+    (columns, few), n = _units(triples), len(triples)
+    cluster, topic = _codes(triples, columns), _codes(triples, ["topic"])
+    cells = np.zeros((cluster.max() + 1, 2, topic.max() + 1))
+    np.add.at(cells, (cluster, triples["after"].to_numpy(int), topic), 1)
     value = float(_divergence(cells.sum(axis=0)))
     swapped = np.random.default_rng(seed).random((permutations, len(cells))) < 0.5
     permuted = _divergence(cells.sum(axis=0) + np.tensordot(swapped, cells[:, ::-1] - cells, axes=1))
     p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
-    low, high = np.quantile(permuted, [0.025, 0.975]).tolist()
-    chance = float(permuted.mean())
+    chance, (low, high) = float(permuted.mean()), np.quantile(permuted, [0.025, 0.975]).tolist()
     note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
-    note = "; ".join(filter(None, (note, few)))
+    change = Estimate(value - chance, value - high, value - low, p=p, n=n, note="; ".join(filter(None, (note, few))))
     yield row("before", "topics", Estimate(chance, n=n), **names)
     yield row("after", "topics", Estimate(value, n=n), **names)
-    change = Estimate(value - chance, value - high, value - low, p=p, n=n, note=note)
     yield row(what, "topics", change, decides=True, **names)
 
 
 def _divergence(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the Jensen-Shannon divergence of two rows of counts (..., 2, topics) in nats; NaN where one is empty."""
-    with np.errstate(invalid="ignore"):
-        shares = counts / counts.sum(axis=-1, keepdims=True)
+    """Return the Jensen-Shannon divergence of two rows of counts (..., 2, topics) in nats."""
+    shares = counts / counts.sum(axis=-1, keepdims=True)
     return np.asarray(rel_entr(shares, shares.mean(axis=-2, keepdims=True)).sum(axis=(-2, -1)) / 2)

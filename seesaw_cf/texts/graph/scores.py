@@ -11,6 +11,7 @@ import importlib.util
 import json
 import math
 import os
+import random
 import urllib.error
 import urllib.request
 import warnings
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.checks import address, one_of
@@ -28,10 +30,12 @@ from seesaw_cf.base.retrying import TryAgain, try_again
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.regard import REGARDS
 from seesaw_cf.effects.topics import label_topics, representative_words
-from seesaw_cf.texts.graph.folder import SCORED, SCORES, Crawl, exchanged_sentences, read_crawl
+from seesaw_cf.texts.graph.crawl import SCORED, SCORES, Crawl, read_crawl
 
 ATTACKS = ("identity_attack", "identity_hate")
 PERSPECTIVE = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
+MASK = "Some people"
+_CONTENTS = 40  # sentences of a class that are scored about every identity of it
 _VALUE = {"positive": 1.0, "negative": -1.0}
 
 
@@ -81,8 +85,7 @@ def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: Sent
         raise RecordError("scoring: neither a regard nor an attack scorer was given; expected at least one.")
     if crawl.triples.empty:
         raise RecordError(f"{crawl.folder}: the graph has no triples to score; no completion was one.")
-    exchanged = exchanged_sentences(crawl)["sentence"]
-    texts = list(dict.fromkeys([*crawl.triples["text"], *exchanged]))
+    texts = list(dict.fromkeys([*crawl.triples["text"], *exchanged_sentences(crawl)["sentence"]]))
     rows = [
         {"measure": measure, "scorer": scorer.name, "sentence": text, **answer._asdict()}
         for measure, scorer in (("regard", regard), ("attack", attack))
@@ -91,6 +94,21 @@ def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: Sent
     ]
     write_table(crawl.folder / SCORED, pa.Table.from_pylist(rows, SCORES))
     return read_crawl(crawl.folder)
+
+
+def exchanged_sentences(crawl: Crawl) -> pd.DataFrame:
+    """Return sentences of each class, drawn from its triples, about every identity of the class and about `MASK`.
+
+    Returns:
+        kind, identity, content (number of the sentence) and sentence.
+    """
+    rows = []
+    for kind, triples in crawl.triples.groupby("kind", sort=True):
+        contents = sorted(set(zip(triples["predicate"], triples["object"])))
+        drawn = random.Random(crawl.job.seed).sample(contents, min(_CONTENTS, len(contents)))
+        for name in [MASK, *sorted(triples["identity"].unique())]:
+            rows += [(kind, name, at, f"{name} {link} {thing}") for at, (link, thing) in enumerate(drawn)]
+    return pd.DataFrame(rows, columns=["kind", "identity", "content", "sentence"])
 
 
 # Scorers.
@@ -118,45 +136,37 @@ def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
     from transformers import pipeline
 
     try:
-        classify: Any = pipeline("text-classification", model=model, device=device)
+        classify: Any = pipeline("text-classification", model=model, device=device, top_k=None, batch_size=32)
     except (OSError, ValueError, KeyError) as error:
         why = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownNameError(
             f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
-    own = [str(label) for label in (classify.model.config.id2label or {}).values()]
-    labels, expected = {label.casefold() for label in own}, REGARDS if measure == "regard" else ATTACKS
-    if not ({*REGARDS[:3]} <= labels <= {*REGARDS} if measure == "regard" else labels & {*ATTACKS}):
-        raise RecordError(
-            f"{measure} model {model!r} has the labels {own}, expected {expected}. Give another with --{measure}, or "
-            "name the labels in the config.json of a copy of it."
-        )
-
+    regard, own = measure == "regard", [str(label) for label in (classify.model.config.id2label or {}).values()]
+    labels = {label.casefold() for label in own}
+    if not ({*REGARDS[:3]} <= labels <= {*REGARDS} if regard else labels & {*ATTACKS}):
+        expected = f"has the labels {own}, expected {REGARDS if regard else ATTACKS}"
+        raise RecordError(f"{measure} model {model!r} {expected}. Give another, or name them in a copy's config.json.")
     # Some models keep two positions back, and some tokenizers do not know their model's limit.
     positions = getattr(classify.model.config, "max_position_embeddings", None)
     limit = min(classify.tokenizer.model_max_length, positions - 2 if positions else 512)
 
+    def score_one(output: Any) -> SentenceScore:
+        shares = {str(row["label"]).casefold(): float(row["score"]) for row in output}
+        if not all(map(math.isfinite, shares.values())):
+            return SentenceScore(None, status="score is not finite")
+        label = max(shares, key=lambda name: shares[name])
+        attack = next((shares[name] for name in ATTACKS if name in shares), None)
+        return SentenceScore(_VALUE.get(label, 0.0), label) if regard else SentenceScore(attack)
+
     def score(texts: Sequence[str]) -> list[SentenceScore]:
-        options = {"truncation": True, "max_length": limit, "top_k": None, "batch_size": 32}
-        outputs = classify(list(texts), **options) if texts else []
-        return [_read_labels(measure, output) for output in outputs]
+        return [*map(score_one, classify(list(texts), truncation=True, max_length=limit) if texts else ())]
 
     return SentenceScorer(model, score)
 
 
-def _read_labels(measure: str, output: Any) -> SentenceScore:
-    shares = {str(row["label"]).casefold(): float(row["score"]) for row in output}
-    if not all(map(math.isfinite, shares.values())):
-        return SentenceScore(None, status="score is not finite")
-    if measure == "attack":
-        return SentenceScore(next(shares[name] for name in ATTACKS if name in shares))
-    label = max(shares, key=lambda name: shares[name])
-    return SentenceScore(_VALUE.get(label, 0.0), label)
-
-
 def _detoxify() -> SentenceScorer:
-    """Load detoxify (extra `toxicity`), which gives the attack score of every sentence."""
     otherwise = "Or give --attack perspective or a text-classification model."
     with need("detoxify", extra="toxicity", what_for="identity attack by detoxify", otherwise=otherwise):
         from detoxify import Detoxify
@@ -183,8 +193,7 @@ def perspective(url: str = PERSPECTIVE, tries: int = 5, wait: float = 1.0) -> Se
         ServiceError: There is no key, or the address is none; when scoring, the server refuses the key.
     """
     address("the server of Perspective", url, PERSPECTIVE)
-    key = os.environ.get("PERSPECTIVE_API_KEY", "").strip()
-    if not key:
+    if not (key := os.environ.get("PERSPECTIVE_API_KEY", "").strip()):
         raise ServiceError(f"{url}: the environment variable PERSPECTIVE_API_KEY is not set. Put the key in.")
     headers = {"Content-Type": "application/json", "X-Goog-Api-Key": key}
 
@@ -196,7 +205,7 @@ def perspective(url: str = PERSPECTIVE, tries: int = 5, wait: float = 1.0) -> Se
         except TryAgain as again:
             return SentenceScore(None, status=f"no score after {tries} tries: {again.reason}")
 
-    return SentenceScorer(f"IDENTITY_ATTACK of {url}", lambda texts: [one(text) for text in texts])
+    return SentenceScorer(f"IDENTITY_ATTACK of {url}", lambda texts: [*map(one, texts)])
 
 
 def _ask_perspective(request: urllib.request.Request) -> SentenceScore:
@@ -255,10 +264,11 @@ def fit_topics(texts: Sequence[str], n_topics: int = 8, *, method: str = "auto",
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     with need("scikit-learn", extra="stereotypes", what_for="topics"):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-    chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method
-    numbers, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, seed)
+    if method == "auto":
+        method = "bertopic" if importlib.util.find_spec("bertopic") else "nmf"
+    numbers, how = (_bertopic if method == "bertopic" else _nmf)(texts, n_topics, seed)
     words = representative_words(texts, numbers, n=10, skip=frozenset(ENGLISH_STOP_WORDS))
-    return Topics(numbers, words, label_topics(words), how)
+    return Topics(numbers, words, label_topics(words), f"{how}, seed {seed}")
 
 
 def _nmf(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str]:
@@ -266,9 +276,9 @@ def _nmf(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str
     from sklearn.decomposition import NMF
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words_only: dict[str, Any] = {"stop_words": "english", "sublinear_tf": True, "token_pattern": r"[^\W\d_][^\W\d_]+"}
+    words = TfidfVectorizer(stop_words="english", sublinear_tf=True, token_pattern=r"[^\W\d_][^\W\d_]+")
     try:
-        features = TfidfVectorizer(**words_only).fit_transform(texts)
+        features = words.fit_transform(texts)
     except ValueError as error:
         raise RecordError(f"topics: no words are left in {len(texts)} texts ({error}).") from error
     model = NMF(min(n_topics, *features.shape), init="nndsvda", random_state=seed, max_iter=1000)
@@ -276,8 +286,7 @@ def _nmf(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str
         warnings.filterwarnings("ignore", message="Maximum number of iterations")  # said in the method instead
         weights = model.fit_transform(features)
     numbers = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
-    how = f"NMF over TF-IDF, seed {seed}" + (", not converged" if model.n_iter_ >= model.max_iter else "")
-    return [int(number) for number in numbers], how
+    return numbers.tolist(), "NMF over TF-IDF" + (", not converged" if model.n_iter_ >= model.max_iter else "")
 
 
 def _bertopic(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str]:
@@ -292,4 +301,4 @@ def _bertopic(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int]
     near = min(15, len(texts) - 1)
     reducer = umap.UMAP(n_neighbors=near, n_components=5, min_dist=0.0, metric="cosine", random_state=seed)
     numbers, _ = BERTopic(nr_topics=n_topics, umap_model=reducer).fit_transform(list(texts))
-    return [int(number) for number in numbers], f"BERTopic, seed {seed}"
+    return [*map(int, numbers)], "BERTopic"
