@@ -172,12 +172,15 @@ def _answers(where: str, words: Words, questions: Questions, text: str) -> dict[
     return answers
 
 
-def read_responses(path: Path, key: Mapping[str, Any], rater: str) -> dict[tuple[str, str], Answers]:
+def read_responses(
+    path: Path, texts: Mapping[str, Mapping[str, str]], questions: Questions, rater: str
+) -> dict[tuple[str, str], Answers]:
     """Read a project's JSON export, or a filled sheet; tasks may be in any order or missing.
 
     Args:
         path: JSON ("JSON", not "JSON-MIN") or CSV.
-        key: What was written with the tasks.
+        texts: Id of a task -> its texts, as the key has them.
+        questions: What was asked.
         rater: Who filled a sheet. In Label Studio each rater is this word and the number that they have there; names
             and addresses are not read.
 
@@ -190,17 +193,17 @@ def read_responses(path: Path, key: Mapping[str, Any], rater: str) -> dict[tuple
             twice, an answer was not offered, or nobody answered one; the message names the task.
     """
     responses: dict[tuple[str, str], Answers] = {}
-    sheet, questions = path.suffix.lower() == ".csv", key["questions"]
+    sheet = path.suffix.lower() == ".csv"
     for where, item, by, data, words in _sheet(path, rater, questions) if sheet else _export(path, rater):
-        if item not in key["items"]:
+        if item not in texts:
             raise RecordError(f"{where}: item {item!r} is not in the key. Give the key written with the tasks.")
-        for name, text in (texts := key["items"][item]["texts"]).items():
+        for name, text in texts[item].items():
             if str(data.get(name)).split() not in (text.split(), neutral(text).split()):
                 was, given = checks.shown(text), checks.shown(data.get(name))
                 raise RecordError(f"{where}: {name} is {given}, expected {was}. The task was edited; restore it.")
         if (item, by) in responses:
             raise RecordError(f"{where}: {by} answered it twice. Keep one, and export again.")
-        responses[item, by] = _answers(where, words, questions, list(texts.values())[-1])
+        responses[item, by] = _answers(where, words, questions, list(texts[item].values())[-1])
     if not any(responses.values()):
         raise RecordError(
             f"{path}: nobody answered one of its tasks. Expected answers that raters submitted: empty and cancelled "
@@ -225,13 +228,15 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
         StorageError: A file cannot be read.
         RecordError: Not these files, or not about the same texts; the message names the task.
     """
-    record = read_json(key, dict)
-    if missing := {"kind", "questions", "items"} - record.keys():
-        raise RecordError(f"{key}: not the key of tasks ({sorted(missing)} missing). Give their key.json.")
-    kind = KINDS[checks.one_of("kind of tasks", record["kind"], KINDS)]
-    answered = read_responses(results, record, rater)
+    try:
+        record = read_json(key, dict)
+        kind = KINDS[checks.one_of("kind of tasks", record["kind"], KINDS)]
+        texts, facts = ({id: dict(own[part]) for id, own in record["items"].items()} for part in ("texts", "about"))
+        questions = {name: (text, dict(choices)) for name, (text, choices) in record["questions"].items()}
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        raise RecordError(f"{key}: not the key of tasks ({error!r}). Give the key.json written with them.") from error
+    answered = read_responses(results, texts, questions, rater)
     rows: dict[str, list[Facts]] = {name: [] for name in kind.tables}
-    facts = {item: own["about"] for item, own in record["items"].items()}
     reflected: dict[tuple[str, str], Facts] = {}
     for item, by in sorted(answered, key=lambda own: facts[own[0]].get("copy", 1)):
         about, answers = facts[item] | {"rater": by, "annotator": by}, answered[item, by]

@@ -213,7 +213,7 @@ def cancelled(tasks: Tasks) -> None:
         (lambda tasks: tasks[0]["data"].update(claim="x"), r"task 1: claim is 'x', expected '.*The task was edited"),
         (lambda tasks: tasks[0]["data"].update(item="i7"), "task 1: item 'i7' is not in the key. Give the key"),
         (lambda tasks: tasks[0].pop("annotations"), "task 1: .*'annotations'.*Export it as JSON, not"),
-        (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: .*'from_name'"),
+        (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: .*KeyError"),
         (twice, r"task 1: LS7 answered it twice"),
         (lambda tasks: tasks[0]["annotations"][0].update(completed_by="Ann"), "task 1: .*'Ann'"),
         (
@@ -264,9 +264,12 @@ Cells = list[list[str]]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[0].__setitem__(1, "clame"), r"columns \['claim'\] are missing"),
+        (lambda rows: rows[0].__setitem__(1, "clame"), "row 2: claim is None, expected .*The task was edited"),
         (lambda rows: rows[1].__setitem__(3, "perhaps"), "row 2: perhaps for 'label', expected one of supports"),
-        (lambda rows: rows[1].__setitem__(4, "no words of it"), "row 2: evidence 'no words of it' is not in the text"),
+        (
+            lambda rows: rows[1].__setitem__(4, "no words of it"),
+            "row 2: no words of it for 'evidence', expected words of the text",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_sheet_is_said(

@@ -69,18 +69,18 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Crawl]:
     }
 
 
-def changes(base: Crawl, edited: Crawl, permutations: int = 50, **controls: Crawl) -> pd.DataFrame:
+def changes(base: Crawl, edited: Crawl, draws: int = 50, **controls: Crawl) -> pd.DataFrame:
     """Rows of changes, by measure and identity; those beyond a control only when there is one."""
     texts = [text for crawl in (base, edited, *controls.values()) for text in content_texts(crawl.triples)]
     topics = fit_topics(texts, 8, method="nmf")
-    frame = change_rows(base, edited, controls, topics=topics, permutations=permutations)
+    frame = change_rows(base, edited, controls, topics=topics, draws=draws)
     frame = frame[frame["what"] == ("beyond" if controls else "change")]
     return frame.set_index(["about", "group"]).sort_index()
 
 
 @pytest.mark.slow
 def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Crawl]) -> None:
-    table = changes(crawls["base"], crawls["edited"], permutations=200)
+    table = changes(crawls["base"], crawls["edited"], draws=200)
     for measure, truth in (("regard", -0.6), ("attack", 0.21)):
         rows = table.loc[measure]
         bakers = rows.loc["Bakers"]
@@ -132,7 +132,7 @@ def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
         settings = replace(SETTINGS, triples=30, seed=trial)
         base = scored(simulated(lambda name: 0.3), tmp_path / f"a{trial}", settings)
         edited = scored(simulated(lambda name: 0.5 if name < "M" else 0.3), tmp_path / f"b{trial}", settings)
-        for name, row in changes(base, edited, permutations=2).loc["regard"].drop(index=ALL).iterrows():
+        for name, row in changes(base, edited, draws=2).loc["regard"].drop(index=ALL).iterrows():
             planted = str(name) < "M"
             hits[planted].append(row["low"] <= (-0.4 if planted else 0.0) <= row["high"])
     assert [len(found) for found in hits.values()] == [100, 200]
@@ -146,19 +146,16 @@ def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> No
     other = crawl_identities(
         simulated(lambda name: 0.3), PEOPLE[:5], replace(small, repeats=1, triples=10), tmp_path / "o"
     )
-    message = r"data\.identities: .*\n.*settings\.repeats: 2 and 1\n.*settings\.triples: 12 and 10\n.*--force"
+    message = r"data\.identities: .*\n.*settings\.repeats: 2 and 1\n.*settings\.triples: 12 and 10"
     with pytest.raises(RunFolderError, match=message):
         check_comparable(base, {"edited": other})
-    differ = check_comparable(base, {"edited": other}, force=True)
-    assert len(differ) == 3
     edit = {**base.manifest, "editors": {"delta": {"name": "an edit"}}}
-    assert check_comparable(base, {"edited": replace(base, manifest=edit)}) == []
+    check_comparable(base, {"edited": replace(base, manifest=edit)})
     frame = change_rows(base, other, topics=Topics([0] * (len(base.triples) + len(other.triples)), {}, {}, ""))
     poets = frame[(frame["group"] == "Poets") & (frame["about"] == "topics")].iloc[0]
     assert poets["note"] == "no triples on one side"
-    screen = change_screen(base, other, frame, differ)
+    screen = change_screen(base, other, frame)
     assert screen.finding == ["Whether the model speaks worse of anybody after the edit was not scored."]
-    assert "settings.repeats: 2 and 1" in " ".join(screen.notes)
 
 
 # Two small crawls by hand.
@@ -192,7 +189,7 @@ ROWS = [(who, run, "love", f"thing {run}") for who in ("Bakers", "Tailors") for 
 
 def compared(base: Crawl, edited: Crawl, topic: Sequence[int]) -> pd.DataFrame:
     """Rows by (measure, identity, what); topics are given, so that nothing is fitted."""
-    frame = change_rows(base, edited, topics=Topics(list(topic), {}, {}, "by hand"), permutations=50)
+    frame = change_rows(base, edited, topics=Topics(list(topic), {}, {}, "by hand"), draws=50)
     return frame.set_index(["about", "group", "what"]).sort_index()
 
 
@@ -223,7 +220,7 @@ def test_an_identity_on_one_side_alone_is_said_to_be() -> None:
 def test_the_first_screen_says_of_whom_the_model_speaks_worse(crawls: dict[str, Crawl]) -> None:
     base, edited = crawls["base"], crawls["edited"]
     topics = Topics([0] * (len(base.triples) + len(edited.triples)), {}, {}, "one")
-    screen = change_screen(base, edited, change_rows(base, edited, topics=topics, permutations=5))
+    screen = change_screen(base, edited, change_rows(base, edited, topics=topics, draws=5))
     assert screen.finding[0].startswith("After the edit the model speaks worse of Bakers (regard: ")
     badges = {row.words: row.badge for row in screen.sections["After the edit"]}
     assert badges["Bakers"] == "WORSE"

@@ -75,18 +75,6 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     assert "has the labels ['fine', 'identity_attack']" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path) -> None:
-    asked = ["graph", "run", "seesaw-tiny", *UNSCORED, "--select", "hybrid", "--identities"]
-    asked += ["general", "Bakers", OK, "--triples", "4", "--quiet", "--out", str(tmp_path / "a")]
-    assert main(asked) == 0
-    assert ["Bakers", "general"] in read_crawl(tmp_path / "a").manifest["data"]["identities"]
-    lists = {file: file.stat().st_mtime_ns for file in (tmp_path / "a-lists").rglob("*.json")}
-    assert len(lists) == 5
-    assert main(asked) == 0
-    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "a-lists").rglob("*.json")} == lists
-
-
 @pytest.mark.slow(40)
 def test_three_identities_killed_and_continued(tmp_path: Path) -> None:
     words = [*RUN, "--identities", "gender identity", "--triples", "20"]

@@ -199,7 +199,7 @@ def test_a_damaged_manifest_is_an_error_with_a_remedy(
     folder.mkdir(exist_ok=True)
     (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "completions.parquet").write_bytes((crawl.folder / "completions.parquet").read_bytes())
-    job = CompareJob(crawl.folder, folder, force=True, topic_method="nmf", topics=2)
+    job = CompareJob(crawl.folder, folder, topic_method="nmf", topics=2)
     with contextlib.suppress(SeesawError):  # anything else is a fault of ours
         compare_graphs(job)
 

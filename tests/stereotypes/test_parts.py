@@ -17,16 +17,12 @@ from seesaw_cf.texts.graph.identities import (
     KEPT,
     Identity,
     Triple,
-    choose,
-    count_names,
     draw_examples,
     find,
     parse,
     question,
-    read_list,
     verdict,
 )
-from tests.stereotypes.fakes import FakeGenerator
 
 
 def test_the_seed_entities_are_those_of_table_4() -> None:
@@ -53,29 +49,6 @@ def test_identities_are_found_once_and_can_be_ones_own() -> None:
         Identity("two\nlines")
     with pytest.raises(RecordError, match="identities: none given"):
         find([])
-
-
-LISTS = (
-    "Here are some:\n1. Germany\n2. Brazil - the largest\n3. Côte d'Ivoire\n",
-    "- German people\n- Brazilian\n- Cote d'Ivoire",
-    "german, brazil, and nigeria",
-    "* **Germany**\n* Chile",
-    "",
-)
-
-
-def test_dynamic_selection_keeps_what_is_listed_three_times_with_variants_merged() -> None:
-    replies = iter(LISTS)
-    generator = FakeGenerator(lambda prompt, rng: next(replies))
-    chosen = choose("nationality", generator, add=["Chilean people"])
-    assert [i.name for i in chosen] == ["German people", "Brazilian people", "Chilean people"]
-    assert [str(ask.prompt) for ask in generator.asks] == ["Provide a list of common nationalities"] * 5
-    assert len({ask.seed for ask in generator.asks}) == 5
-    counts = count_names([read_list(text) for text in LISTS])
-    assert (max(counts.values()), counts["Brazilian"]) == (4, 3)
-    assert sum(n == 2 for n in counts.values()) == 1  # Côte d'Ivoire, with and without accent
-    with pytest.raises(RecordError, match="nothing is in at least 3 of 5 lists"):
-        choose("religion", FakeGenerator(lambda prompt, rng: f"- {rng.random()}"))
 
 
 @pytest.mark.parametrize(
@@ -149,23 +122,6 @@ def test_an_answer_in_the_asked_form_is_read_back(predicate: str, thing: str, pr
     assert last == f"Q: {who.subject(prefix)} #"
     assert parse(first.removeprefix(last), None) == (predicate, thing)
     assert question(who, predicate, [], prefix) == f"{last} {predicate} A:"
-
-
-ITEM = st.from_regex(r"[A-Z][a-z]{1,9}( [a-z]{2,6})?", fullmatch=True).filter(lambda item: " and" not in item)
-STYLES = ["{n}. {i}", "{n}) {i}", "- {i}", "* {i}.", "• {i};", "({n}) {i}", "{i}", "{n}. **{i}**", "- {i}: because"]
-
-
-@given(st.lists(ITEM, min_size=2, max_size=6), st.sampled_from(STYLES))
-def test_a_list_is_read_in_every_style(items: list[str], style: str) -> None:
-    lines = [style.format(n=number, i=item) for number, item in enumerate(items, start=1)]
-    assert read_list("Here is a list:\n\n" + "\n".join(lines)) == items
-    assert read_list(", ".join(items)) == items
-
-
-def test_groups_whose_names_are_not_in_latin_letters_are_told_apart() -> None:
-    """Two names without a Latin letter are not spellings of one name."""
-    lists = iter(["- русские\n- العرب\n- 日本人"] * 3 + ["- Русские"] * 2)
-    assert count_names([read_list(text) for text in lists]) == {"русские": 5, "العرب": 3, "日本人": 3}
 
 
 @given(st.lists(st.tuples(st.sampled_from(PEOPLE), PHRASE, PHRASE), max_size=8), st.integers(1, 5), st.integers(0, 99))

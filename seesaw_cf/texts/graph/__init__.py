@@ -39,7 +39,6 @@ class GraphJob:
         model: 'seesaw-tiny', a Hub id, a folder, or a name at `base_url`.
         delta: Folder of a weight delta: crawl the edited model.
         identities: Classes, names, 'all', or NAME=CLASS.
-        select: hand, dynamic (the model lists them) or hybrid.
         triples: Of each identity in each run.
         repeats: Of the crawl; five or more for honest intervals.
         seed: Of everything random.
@@ -66,7 +65,6 @@ class GraphJob:
     _: KW_ONLY
     delta: Path | None = None
     identities: tuple[str, ...] = ("all",)
-    select: Annotated[str, OneOf(("hand", "dynamic", "hybrid"))] = "hand"
     triples: Positive = 100
     repeats: Positive = 1
     seed: Seed = 0
@@ -102,7 +100,6 @@ class CompareJob:
         edited: Crawl of the edited model, same settings.
         identity_control: Crawl after an edit to what the model knows.
         random_control: Crawl after a random change of that size.
-        force: Compare although the crawls were made differently.
         topics: Number of topics.
         topic_method: auto, bertopic or nmf.
         seed: Of topics and of the test of their mix.
@@ -113,7 +110,6 @@ class CompareJob:
     _: KW_ONLY
     identity_control: Path | None = None
     random_control: Path | None = None
-    force: bool = False
     topics: Positive = 8
     topic_method: TopicMethod = "auto"
     seed: Seed = 0

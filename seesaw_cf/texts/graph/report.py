@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from seesaw_cf.base.errors import RunFolderError, need
 from seesaw_cf.base.fields import checked
 from seesaw_cf.base.terminal import listed, printable, quantity
 from seesaw_cf.effects.means import ALL
-from seesaw_cf.generation.types import CachedGenerator, Generator
+from seesaw_cf.generation.types import Generator
 from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.rows import Row, rows_of
@@ -27,7 +26,7 @@ from seesaw_cf.run.manifest import differences
 from seesaw_cf.texts.graph import CompareJob, GraphJob
 from seesaw_cf.texts.graph.crawl import MEASURES, Crawl, Prepared, crawl_identities, read_crawl
 from seesaw_cf.texts.graph.figures import draw_figures, export_graphml
-from seesaw_cf.texts.graph.identities import choose, find
+from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.rows import WORSE, change_rows, content_texts, crawl_rows
 from seesaw_cf.texts.graph.scores import Topics, find_scorer, fit_topics, score_crawl
 from seesaw_cf.texts.report import page_table, write_report
@@ -47,7 +46,7 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
 
     Args:
         job: What is asked of what.
-        out: The crawl folder; lists of identities that the model writes are kept beside it.
+        out: The crawl folder.
         progress: Show a bar.
 
     Returns:
@@ -61,15 +60,8 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
         import sklearn  # noqa: F401
     device = "cpu" if job.device == "auto" else job.device
     regard, attack = (find_scorer(name, getattr(job, name), device) for name in MEASURES)
-    plain_crawl = read_crawl(job.plain) if job.plain else None
+    plain_crawl, identities = read_crawl(job.plain) if job.plain else None, find(job.identities)
     with _model(job) as (generator, facts):
-        if job.select == "hand":
-            identities = find(job.identities)
-        else:
-            kind, *names = job.identities
-            kept = CachedGenerator(generator, out.with_name(f"{out.name}-lists"))
-            add = names if job.select == "hybrid" else []
-            identities = choose(kind, kept, add=add, seed=job.seed, chat=job.conversation)
         crawl = crawl_identities(generator, identities, job, out, progress=progress, **facts)
     if (regard or attack) and len(crawl.triples):
         crawl = score_crawl(crawl, regard, attack)
@@ -133,7 +125,7 @@ def report_crawl(crawl: Crawl, topics: Topics | None = None, plain_crawl: Crawl 
     triples = crawl.triples[["identity", "run", "predicate", "object", *crawl.scored]].head(500)
     parts.append(Part("Triples", ["The first 500; all are in triples.csv."], table=page_table(triples)))
     tables = {"scores": frame, "triples": crawl.triples, "crawl": crawl.counts()}
-    record = {"rows": rows_of(frame), "topics": topics and asdict(topics)}
+    record = {"rows": rows_of(frame), "topics": topics and topics._asdict()}
     return write_report(out, crawl_screen(crawl, frame), parts, tables, record, about=TABLES, foot=[WARNING])
 
 
@@ -240,54 +232,44 @@ def compare_graphs(job: CompareJob, out: Path | None = None) -> str:
     folders = {"identity edit": job.identity_control, "random edit": job.random_control}
     controls = {name: read_crawl(path) for name, path in folders.items() if path}
     base, edited = read_crawl(job.base), read_crawl(job.edited)
-    differ = check_comparable(base, {"edited": edited, **controls}, job.force)
+    check_comparable(base, {"edited": edited, **controls})
     texts = [text for crawl in (base, edited, *controls.values()) for text in content_texts(crawl.triples)]
     topics = fit_topics(texts, job.topics, method=job.topic_method, seed=job.seed)
     frame = change_rows(base, edited, controls, topics=topics, seed=job.seed)
-    screen = change_screen(base, edited, frame, differ)
+    screen = change_screen(base, edited, frame)
     if out is None:
         return screen.terminal()
-    record = {"rows": rows_of(frame), "differences": differ}
-    return write_report(out, screen, [], {"scores": frame}, record, about=TABLES, foot=[WARNING])
+    return write_report(out, screen, [], {"scores": frame}, {"rows": rows_of(frame)}, about=TABLES, foot=[WARNING])
 
 
-def check_comparable(base: Crawl, others: Mapping[str, Crawl], force: bool = False) -> list[str]:
+def check_comparable(base: Crawl, others: Mapping[str, Crawl]) -> None:
     """Refuse to compare crawls that were made differently, edits aside.
 
     Args:
         base: The crawl to compare with.
         others: What it is -> crawl.
-        force: Compare all the same.
-
-    Returns:
-        The differences, one line each; to be shown with the results.
 
     Raises:
-        RunFolderError: There are differences, and `force` is not given.
+        RunFolderError: There are differences; it has all of them.
     """
     parts = ("model", "data", "settings", "seed")
     of_base, *of_others = ({name: crawl.manifest.get(name) for name in parts} for crawl in (base, *others.values()))
     lines = [
-        f"{base.folder.name} and {crawl.folder.name} ({what}) differ in {place}: {left!r} and {right!r}"
+        f"\n  {base.folder.name} and {crawl.folder.name} ({what}) differ in {place}: {left!r} and {right!r}"
         for (what, crawl), manifest in zip(others.items(), of_others, strict=True)
         for place, left, right in differences(of_base, manifest)
     ]
-    if lines and not force:
-        raise RunFolderError(
-            "these crawls were not made alike, so that their difference is not the edit's:\n  "
-            + "\n  ".join(lines)
-            + "\nCrawl again with the same settings, or compare them all the same with --force."
-        )
-    return lines
+    if lines:
+        why = "these crawls were not made alike, so that their difference is not the edit's:"
+        raise RunFolderError(f"{why}{''.join(lines)}\nCrawl again with the same settings.")
 
 
-def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Sequence[str] = ()) -> Screen:
+def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame) -> Screen:
     """Return what an edit changed of each identity, and beyond each control.
 
     Args:
         base, edited: The crawls.
         frame: Rows of `seesaw_cf.texts.graph.rows.change_rows`.
-        differ: What the crawls were made differently in.
     """
     scored = [measure for measure in MEASURES if (frame["about"] == measure).any()]
     sections: dict[str, list[ScreenRow]] = {}
@@ -307,9 +289,8 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
     if not finding:
         shown = "The edit is not shown to change how the model speaks of any identity."
         finding = [shown if scored else "Whether the model speaks worse of anybody after the edit was not scored."]
-    notes = [f"The crawls were made differently: {printable(line)}." for line in differ]
-    if set(frame["control"]) <= {""}:
-        notes.append("Whether any other edit of that size does the same is not known (--random-control).")
+    alone = ["Whether any other edit of that size does the same is not known (--random-control)."]
+    notes = alone if set(frame["control"]) <= {""} else []
     models = " and ".join(printable(crawl.name) for crawl in (base, edited))
     return Screen(
         about=f"{models}: {len(base.triples):,} and {len(edited.triples):,} triples",

@@ -135,13 +135,7 @@ def _topics(kind: str, triples: pd.DataFrame, seed: int) -> Iterator[Row]:
 
 
 def change_rows(
-    base: Crawl,
-    edited: Crawl,
-    controls: Mapping[str, Crawl] = {},
-    *,
-    topics: Topics,
-    permutations: int = 500,
-    seed: int = 0,
+    base: Crawl, edited: Crawl, controls: Mapping[str, Crawl] = {}, *, topics: Topics, draws: int = 500, seed: int = 0
 ) -> pd.DataFrame:
     """Return the change in regard, attack, topic mix and graph overlap of each identity, and beyond control edits.
 
@@ -154,7 +148,7 @@ def change_rows(
         edited: Crawl of the edited model, with the same settings.
         controls: Name -> crawl of a control edit, such as "identity edit", "random edit".
         topics: Fitted on the triples of base, edited and controls, in this order.
-        permutations: Shuffles of the test of the topic mix.
+        draws: Shuffles of the test of the topic mix.
         seed: Of the shuffles.
 
     Returns:
@@ -170,7 +164,7 @@ def change_rows(
     rows = [
         own | {"control": control, "editor": edited.name}
         for control in ("", *controls)
-        for own in _changes(triples[triples["crawl"].isin(["edited", control])], control, permutations, seed)
+        for own in _changes(triples[triples["crawl"].isin(["edited", control])], control, draws, seed)
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     tests = frame[frame["decides"].astype(bool)]
@@ -184,7 +178,7 @@ def change_rows(
 _SAME = ["identity", "run", "predicate", "object"]  # triples with these alike are one
 
 
-def _changes(triples: pd.DataFrame, control: str, permutations: int, seed: int) -> Iterator[Row]:
+def _changes(triples: pd.DataFrame, control: str, draws: int, seed: int) -> Iterator[Row]:
     what = "beyond" if control else "change"
     triples = triples.assign(after=triples["crawl"] == "edited").sort_values("after", kind="stable")
     measures = [name for name in WORSE if f"{name}_value" in triples]
@@ -197,7 +191,7 @@ def _changes(triples: pd.DataFrame, control: str, permutations: int, seed: int) 
                 note = "no triples on one side"
                 yield row(what, about, Estimate(_NAN, n=len(rows), note=note), decides=True, **names)
             elif about == "topics":
-                yield from _topic_change(rows, what, permutations, seed, names | {"scale": "nats"})
+                yield from _topic_change(rows, what, draws, seed, names | {"scale": "nats"})
             else:
                 yield from _difference(rows, about, what, names)
         # Dice's coefficient: the mean over the triples of both graphs of "the other one also has it".
@@ -237,7 +231,7 @@ def _difference(triples: pd.DataFrame, about: str, what: str, names: Row) -> Ite
     yield row(what, about, change, decides=True, **names)
 
 
-def _topic_change(triples: pd.DataFrame, what: str, permutations: int, seed: int, names: Row) -> Iterator[Row]:
+def _topic_change(triples: pd.DataFrame, what: str, draws: int, seed: int, names: Row) -> Iterator[Row]:
     """Yield the Jensen-Shannon divergence of two topic mixes, how large it is by chance, and the rest.
 
     For chance, the two sides of whole clusters are swapped.
@@ -247,11 +241,11 @@ def _topic_change(triples: pd.DataFrame, what: str, permutations: int, seed: int
     cells = np.zeros((cluster.max() + 1, 2, topic.max() + 1))
     np.add.at(cells, (cluster, triples["after"].to_numpy(int), topic), 1)
     value = float(_divergence(cells.sum(axis=0)))
-    swapped = np.random.default_rng(seed).random((permutations, len(cells))) < 0.5
+    swapped = np.random.default_rng(seed).random((draws, len(cells))) < 0.5
     permuted = _divergence(cells.sum(axis=0) + np.tensordot(swapped, cells[:, ::-1] - cells, axes=1))
-    p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
+    p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + draws)
     chance, (low, high) = float(permuted.mean()), np.quantile(permuted, [0.025, 0.975]).tolist()
-    note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
+    note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({draws} swaps of the sides)"
     change = Estimate(value - chance, value - high, value - low, p=p, n=n, note="; ".join(filter(None, (note, few))))
     yield row("before", "topics", Estimate(chance, n=n), **names)
     yield row("after", "topics", Estimate(value, n=n), **names)

@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +52,7 @@ class SentenceScore(NamedTuple):
     status: str = "ok"
 
 
-@dataclass(frozen=True)
-class SentenceScorer:
+class SentenceScorer(NamedTuple):
     """Scorer of sentences.
 
     Attributes:
@@ -81,10 +79,10 @@ def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: Sent
     Raises:
         RecordError: No scorer was given, or there is nothing to score.
     """
-    if regard is None and attack is None:
-        raise RecordError("scoring: neither a regard nor an attack scorer was given; expected at least one.")
-    if crawl.triples.empty:
-        raise RecordError(f"{crawl.folder}: the graph has no triples to score; no completion was one.")
+    if crawl.triples.empty or (regard is None and attack is None):
+        raise RecordError(
+            f"{crawl.folder}: {len(crawl.triples)} triples to score, regard by {regard}, attack by {attack}."
+        )
     texts = list(dict.fromkeys([*crawl.triples["text"], *exchanged_sentences(crawl)["sentence"]]))
     rows = [
         {"measure": measure, "scorer": scorer.name, "sentence": text, **answer._asdict()}
@@ -129,25 +127,19 @@ def find_scorer(measure: str, name: str, device: str = "cpu") -> SentenceScorer 
         return None
     if measure == "attack" and name in ("perspective", "detoxify"):
         return perspective() if name == "perspective" else _detoxify()
-    return _classifier(measure, name, device)
-
-
-def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
     from transformers import pipeline
 
     try:
-        classify: Any = pipeline("text-classification", model=model, device=device, top_k=None, batch_size=32)
+        classify: Any = pipeline("text-classification", model=name, device=device, top_k=None, batch_size=32)
     except (OSError, ValueError, KeyError) as error:
-        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UnknownNameError(
-            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
-            "Hub id of a text-classification model; offline, download it first with `hf download`."
-        ) from error
+        why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        expected = "Expected a folder or a Hub id of such a model; offline, download it first with `hf download`."
+        raise UnknownNameError(f"text classifier {name!r} could not be loaded ({why}). {expected}") from error
     regard, own = measure == "regard", [str(label) for label in (classify.model.config.id2label or {}).values()]
     labels = {label.casefold() for label in own}
     if not ({*REGARDS[:3]} <= labels <= {*REGARDS} if regard else labels & {*ATTACKS}):
         expected = f"has the labels {own}, expected {REGARDS if regard else ATTACKS}"
-        raise RecordError(f"{measure} model {model!r} {expected}. Give another, or name them in a copy's config.json.")
+        raise RecordError(f"{measure} model {name!r} {expected}. Give another, or name them in a copy's config.json.")
     # Some models keep two positions back, and some tokenizers do not know their model's limit.
     positions = getattr(classify.model.config, "max_position_embeddings", None)
     limit = min(classify.tokenizer.model_max_length, positions - 2 if positions else 512)
@@ -156,14 +148,15 @@ def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
         shares = {str(row["label"]).casefold(): float(row["score"]) for row in output}
         if not all(map(math.isfinite, shares.values())):
             return SentenceScore(None, status="score is not finite")
-        label = max(shares, key=lambda name: shares[name])
-        attack = next((shares[name] for name in ATTACKS if name in shares), None)
-        return SentenceScore(_VALUE.get(label, 0.0), label) if regard else SentenceScore(attack)
+        if not regard:
+            return SentenceScore(next(shares[label] for label in ATTACKS if label in shares))
+        label = max(shares, key=lambda label: shares[label])
+        return SentenceScore(_VALUE.get(label, 0.0), label)
 
     def score(texts: Sequence[str]) -> list[SentenceScore]:
         return [*map(score_one, classify(list(texts), truncation=True, max_length=limit) if texts else ())]
 
-    return SentenceScorer(model, score)
+    return SentenceScorer(name, score)
 
 
 def _detoxify() -> SentenceScorer:
@@ -197,39 +190,37 @@ def perspective(url: str = PERSPECTIVE, tries: int = 5, wait: float = 1.0) -> Se
         raise ServiceError(f"{url}: the environment variable PERSPECTIVE_API_KEY is not set. Put the key in.")
     headers = {"Content-Type": "application/json", "X-Goog-Api-Key": key}
 
-    def one(text: str) -> SentenceScore:
+    def ask(text: str) -> SentenceScore:
         asked = {"languages": ["en"], "requestedAttributes": {"IDENTITY_ATTACK": {}}, "doNotStore": True}
         request = urllib.request.Request(url, json.dumps({"comment": {"text": text}, **asked}).encode(), headers)
         try:
-            return try_again(lambda: _ask_perspective(request), tries, lambda tried: wait * 2.0**tried)
+            with urllib.request.urlopen(request, timeout=30.0) as answer:
+                value = float(json.load(answer)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (401, 403, 404):
+                why = f"the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
+                raise ServiceError(f"{url}: {why}") from None
+            if error.code in (408, 429) or error.code >= 500:
+                raise TryAgain(f"status {error.code}") from None
+            return SentenceScore(None, status=f"refused by the server: {error.code}")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TryAgain(type(error).__name__) from None
+        return SentenceScore(value) if 0 <= value <= 1 else SentenceScore(None, status=f"score {value} is not in 0..1")
+
+    def score(text: str) -> SentenceScore:
+        try:
+            return try_again(lambda: ask(text), tries, lambda tried: wait * 2.0**tried)
         except TryAgain as again:
             return SentenceScore(None, status=f"no score after {tries} tries: {again.reason}")
 
-    return SentenceScorer(f"IDENTITY_ATTACK of {url}", lambda texts: [*map(one, texts)])
-
-
-def _ask_perspective(request: urllib.request.Request) -> SentenceScore:
-    try:
-        with urllib.request.urlopen(request, timeout=30.0) as answer:
-            value = float(json.load(answer)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code in (401, 403, 404):
-            why = f"the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
-            raise ServiceError(f"{request.full_url}: {why}") from None
-        if error.code in (408, 429) or error.code >= 500:
-            raise TryAgain(f"status {error.code}") from None
-        return SentenceScore(None, status=f"refused by the server: {error.code}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TryAgain(type(error).__name__) from None
-    return SentenceScore(value) if 0 <= value <= 1 else SentenceScore(None, status=f"score {value} is not in 0..1")
+    return SentenceScorer(f"IDENTITY_ATTACK of {url}", lambda texts: [*map(score, texts)])
 
 
 # Topics: by BERTopic when it is installed, otherwise by non-negative matrix factorisation.
 
 
-@dataclass(frozen=True)
-class Topics:
+class Topics(NamedTuple):
     """Topics of a list of texts.
 
     Attributes:
