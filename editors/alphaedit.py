@@ -15,12 +15,9 @@ from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.system import file_lock
 from seesaw_cf.editors.locate import SpreadEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
-from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
-from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.locate.spread import keys_of
+from seesaw_cf.editors.locate.fitted import Fitted, require
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
-from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
-from seesaw_cf.models.hooks import frozen
+from seesaw_cf.models.editor import Diagnostics, Model, Tokenizer
 from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
 
 _WORK = 6
@@ -48,13 +45,6 @@ class AlphaEdit(SpreadEdit):
     Source: Fang et al. 2025, eq. 14: Delta = R K^T P (K K^T P + K_p K_p^T P + L2 I)^-1 with P the projector onto the
     null space of C and K_p the keys of earlier edits.
 
-    The cache of earlier keys is explicit and belongs to the caller: `edit` never changes it. For a sequence:
-
-        for batch in batches:
-            delta = editor.edit(model, tokenizer, batch)
-            stack.enter_context(applied(model, delta))
-            editor = editor.remember(model, tokenizer, batch)
-
     Deviates: The published program keeps P in a file of a fixed name that it then uses for any model, and its cache in
     a module variable that also grows with edits that were undone. It solves in float32; here float64 and Woodbury.
 
@@ -62,13 +52,11 @@ class AlphaEdit(SpreadEdit):
         config: The settings.
         bases: Layer -> (d_ff, r), orthonormal columns spanning the null space; made by `fit`, on the model's device
             where it has room for all of them.
-        past: Layer -> (d_ff, m), keys of earlier edits.
     """
 
     config_class: ClassVar[type[AlphaEditConfig]] = AlphaEditConfig
     config: AlphaEditConfig
     bases: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
-    past: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
 
     def fit(self, model: Model, tokenizer: Tokenizer) -> Self:
         """Prepare context templates, second moments (computed or found on disk) and null spaces.
@@ -111,34 +99,14 @@ class AlphaEdit(SpreadEdit):
         basis: Tensor = vectors[:, small].cpu().contiguous()
         return basis
 
-    def remember(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> Self:
-        """Add the keys of requests that have been edited and stay so.
-
-        Args:
-            model: The model with the edit applied, as published.
-            tokenizer: Its tokenizer.
-            requests: What was edited.
-
-        Returns:
-            A new editor with these keys in its `past`; this one is not changed.
-        """
-        if not requests:
-            return self
-        fitted, parts = require(self.fitted, "AlphaEdit"), parts_for(model, self.config)
-        edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
-        past = dict(self.past)
-        with frozen(model):
-            for layer in self.config.layers:
-                keys = keys_of(parts, edits, layer, self.config.batch_tokens).cpu().double()
-                past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys
-        return replace(self, past=past)
-
     def facts(self) -> Diagnostics:
         """Return the sizes of the null spaces and of the cache."""
-        return {
-            "null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()},
-            "past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()},
-        }
+        return {"null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()}, **super().facts()}
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the method spares earlier edits."""
+        return True
 
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return (P (K K^T + K_p K_p^T) + L2 I)^-1 P K of each group, (d_ff, n) in float64.

@@ -14,6 +14,7 @@ from seesaw_cf.base.fields import AboveZero
 from seesaw_cf.editors.locate import SpreadEdit
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
+from seesaw_cf.models.tensors import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +23,12 @@ class MEMITConfig(LocateThenEditConfig):
 
     Attributes:
         moment_weight: Lambda, the weight of the second moment against the new keys (15,000 for GPT-J).
+        spare_earlier: In a sequence also spare the keys of earlier edits, each with weight 1 (the paper does not).
     """
 
     editor: ClassVar[str] = "memit"
     moment_weight: AboveZero = 15_000.0
+    spare_earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,16 @@ class MEMIT(SpreadEdit):
     config: MEMITConfig
 
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return A = (lambda C + K K^T)^-1 K of each group, (d_ff, n) in float64."""
-        return fitted.factor(layer, keys[0]).regularised(keys, self.config.moment_weight)
+        """Return A = (lambda C + K_p K_p^T + K K^T)^-1 K of each group, (d_ff, n) in float64."""
+        old = self.past.get(layer)
+        every = keys if old is None else [torch.cat([in_float64(own), old.to(own.device)], 1) for own in keys]
+        solved = fitted.factor(layer, keys[0]).regularised(every, self.config.moment_weight)
+        return [whole[:, : own.shape[1]] for whole, own in zip(solved, keys, strict=True)]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the method spares earlier edits."""
+        return self.config.spare_earlier
 
 
 @dataclass(frozen=True, kw_only=True)

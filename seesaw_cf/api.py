@@ -181,6 +181,8 @@ def audit(
     data: str | Path = "sample",
     config: str | Sequence[str] = (),
     protocol: str = "single",
+    checkpoints: Sequence[int] = (),
+    orders: int = 3,
     editor_config: SettingsSource | None = None,
     corpus: str | Path | None = None,
     corpus_limit: int = 100_000,
@@ -200,7 +202,7 @@ def audit(
     block: int = 8,
     threads: int | None = None,
     ignore_damage: bool = False,
-    checkpoints: bool = False,
+    save_checkpoints: bool = False,
     keep_deltas: bool = False,
     out: str | Path | None = None,
     report: AuditSettings | None = None,
@@ -223,7 +225,8 @@ def audit(
         requests: Record file with the facts that the models were changed for.
         data: "sample", a dataset folder, a record file or a Hub id.
         config: Configs of the data; () for all that are asked.
-        protocol: "single": each fact alone; "batch": those of a relation together.
+        protocol: "single": each fact alone; "batch": those of a relation together; "sequential": one after another.
+        checkpoints, orders: Of a sequence: numbers of edits after which it is looked at, and orders that are drawn.
         editor_config: {"memit": {"layers": [3]}}, or a JSON file of it.
         corpus, corpus_limit, moments: What second moments are computed from, or where they are.
         limit: Only this many cases of each config, drawn with the seed.
@@ -232,7 +235,7 @@ def audit(
         seed: Of everything that is drawn.
         scorer, max_tokens, memory, block, threads: How it is computed.
         ignore_damage: Go on when an editor's first edits spoil what the model knew of other facts.
-        checkpoints: Write every edit as a whole model below `out`/checkpoints.
+        save_checkpoints: Write every edit as a whole model below `out`/checkpoints.
         keep_deltas: Save every edit below `out`/deltas, to share it or to ask it other tasks.
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
@@ -269,6 +272,7 @@ def audit(
             control_models=_several(control_model),
             changed=tuple(f"{name}={where}" for name, (where, _) in places.items()),
             configs=_several(config),
+            checkpoints=_several(checkpoints),
             editor_config=(own | settings_document(editor_config)) or None,
             requests=None if requests is None else Path(requests),
             data=str(data),
@@ -284,9 +288,9 @@ def audit(
 
 
 # Arguments of `audit` that are fields of `Job` as they are.
-_OPTIONS = {"control_seeds", "protocol", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
+_OPTIONS = {"control_seeds", "protocol", "orders", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
 _OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
-_OPTIONS |= {"memory", "block", "threads", "ignore_damage", "checkpoints"}
+_OPTIONS |= {"memory", "block", "threads", "ignore_damage", "save_checkpoints"}
 
 
 def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> LoadedModel | None:

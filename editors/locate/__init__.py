@@ -6,12 +6,13 @@ Fine-tuning shares the first part: groups of requests that become one change eac
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
+import torch
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
@@ -20,7 +21,7 @@ from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import MEMIT_STARTS, PreparedEdit, prepare
-from seesaw_cf.editors.locate.spread import spread
+from seesaw_cf.editors.locate.spread import keys_of, spread
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.editor import Diagnostics, Model, Requests, Tokenizer
 from seesaw_cf.models.hooks import alone, frozen
@@ -147,7 +148,52 @@ class LocateThenEdit(EditsGroups):
 
 @dataclass(frozen=True)
 class SpreadEdit(LocateThenEdit):
-    """A locate-then-edit method that spreads its value over several layers as in MEMIT; a subclass gives `solve`."""
+    """A locate-then-edit method that spreads its value over several layers as in MEMIT; a subclass gives `solve`.
+
+    Keys of earlier edits, which a method may spare, are explicit and belong to the caller: `edit` never changes them.
+    For a sequence:
+
+        for batch in batches:
+            delta = editor.edit(model, tokenizer, batch)
+            stack.enter_context(applied(model, delta))
+            editor = editor.remember(model, tokenizer, batch)
+
+    Attributes:
+        past: Layer -> (d_ff, m), keys of earlier edits.
+    """
+
+    past: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the method spares earlier edits."""
+        return False
+
+    def remember(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> Self:
+        """Add the keys of requests that have been edited and stay so.
+
+        Args:
+            model: The model with the edit applied, as AlphaEdit's authors do.
+            tokenizer: Its tokenizer.
+            requests: What was edited.
+
+        Returns:
+            A new editor with these keys in its `past`; this one is not changed.
+        """
+        if not requests or not self.remembers:
+            return self
+        fitted, parts = require(self.fitted, self.config.editor), parts_for(model, self.config)
+        edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
+        past = dict(self.past)
+        with frozen(model):
+            for layer in self.config.layers:
+                keys = keys_of(parts, edits, layer, self.config.batch_tokens).cpu().double()
+                past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys
+        return replace(self, past=past)
+
+    def facts(self) -> Diagnostics:
+        """Return how many keys of earlier edits are spared."""
+        return {"past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()}} if self.remembers else {}
 
     @abstractmethod
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -64,7 +64,7 @@ def audit(
     from seesaw_cf.run.job import run_job
 
     run_job(job, out, keep_deltas=keep_deltas, progress=not quiet, workers=workers)
-    if job.has_doses:
+    if job.is_dose:
         from seesaw_cf.report.dose import write_dose_report
 
         say(write_dose_report(out, pictures=page.pictures))

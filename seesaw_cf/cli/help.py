@@ -29,10 +29,10 @@ nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
 `seesaw-cf --help` lists the commands, `seesaw-cf COMMAND --help` its options."""
 
 # Options that a command lists at its end by name: the documentation and `--help -v` explain them.
-RARE = """--block --cache --checkpoints --contact --control-model --control-seeds --corpus-limit --dtype --engine
+RARE = """--block --cache --contact --control-model --control-seeds --corpus-limit --dtype --engine
 --examples --fail-if --gpus --ignore-damage --include --key-env --language --margin-log-odds --memory --moments --open
 --overwrite --people-per-edit --permutations --pictures --plain --public --quiet --repeats
---revision --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
+--revision --save-checkpoints --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
 _METAVARS = {int: "N", float: "X", Path: "PATH"}
 _NAMED = {"--out": "DIR", "--number": "RELATION=N", "--editor-config": "FILE"}
 _NAMED |= dict.fromkeys(("--repo", "--space", "--push", "--base-model"), "ORG/NAME")

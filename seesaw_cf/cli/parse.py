@@ -29,7 +29,7 @@ Flat = Annotated[T, Parameter(name="*")]
 """Of a parameter whose fields are options."""
 
 # Fields that hold several; the option has one name.
-_PLURALS = {"editors", "controls", "control_models", "configs", "groups", "clusters", "metrics", "doses"}
+_PLURALS = {"editors", "controls", "control_models", "configs", "groups", "clusters", "metrics"}
 _PLURALS |= {"pairs", "cells", "sources", "judges", "measures", "runs", "lists", "raters"}
 # Fields that are set from Python or YAML alone.
 _NO_OPTIONS = "errors|family|max_tokens|noise_floor|noise_floor_log_odds|prompts_per_person|ray_address|scorer"

@@ -28,8 +28,8 @@ BAND = 0.90
 MOST_SHARED = 0.5
 """Share of facts that two draws have in common, above which repeated draws say nothing about other facts: no band."""
 # The columns of a dose run's score table that are not among `seesaw_cf.base.tables.SCORES`: which sample a row is of.
-SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
-# Measures that are averaged over repeated samples.
+SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("checkpoint", pa.int64()), ("order", pa.int64())])
+# Measures that are averaged over orders.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")
 _RANGES = {"D": (-1.0, 1.0), "perplexity": (0.0, np.inf), "entropy": (0.0, np.inf)}  # of the others 0 to 1
 _PERPLEXITY, _ENTROPY = 2.0, 0.5
@@ -43,8 +43,8 @@ class Curves:
 
     Attributes:
         manifest: Its `manifest.json`.
-        units: One row per editor, mix of relations, dose and repeated sample, with every measure and `overlap`, the
-            expected share of its facts that another sample of the dose also has.
+        units: One row per editor, mix of relations, checkpoint and order, with every measure and `overlap`, the
+            expected share of its facts that another order also has by then.
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
 
@@ -145,11 +145,11 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
 
 
 def summarise_curves(curves: Curves) -> pd.DataFrame:
-    """Return means over repeated samples with 90 % bands, and the collapse alarm.
+    """Return means over orders with 90 % bands, and the collapse alarm.
 
     Returns:
-        One row per editor, mix and dose: `edits` (mean number really edited), `repeats`, per measure its mean, `_low`
-        and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common),
+        One row per editor, mix and checkpoint: `edits` (mean number really edited), `orders`, per measure its mean,
+        `_low` and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common),
         `collapsed` and `alarm`, the rule that fired: mean perplexity above twice, or mean entropy of answers below half
         of the unedited model's.
         Every mix of two relations is followed by `AVERAGE`: their measures when each is edited alone, as many facts of
@@ -161,45 +161,46 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     units = curves.units
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
-    for (editor, mix, dose), rows in units.groupby(["editor", "mix", "dose"], sort=False):
-        out: TableRow = {"editor": editor, "mix": mix, "dose": dose}
-        out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "repeats": len(rows)}
+    for (editor, mix, count), rows in units.groupby(["editor", "mix", "checkpoint"], sort=False):
+        out: TableRow = {"editor": editor, "mix": mix, "checkpoint": count}
+        out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "orders": len(rows)}
         for name in MEASURES:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
-        out["alarm"] = "; ".join(_alarms(out, curves.baseline.get(str(mix), {})))
+        out["alarm"] = "; ".join(alarms(out, curves.baseline.get(str(mix), {})))
         summaries.append(out | {"collapsed": bool(out["alarm"])})
     return pd.DataFrame(summaries)
 
 
 def group_doses(curves: Curves) -> pd.DataFrame:
-    """Return D of every group of other people by dose, as the mean over repeated samples with 90 % bands.
+    """Return D of every group of other people by checkpoint, as the mean over orders with 90 % bands.
 
     Returns:
-        Columns editor, mix, dose, axis, group, D, D_low, D_high, repeats (samples with a number), n (their prompts); no
-        rows without people of a recorded group.
+        Columns editor, mix, checkpoint, axis, group, D, D_low, D_high, orders (those with a number), n (their prompts);
+        no rows without people of a recorded group.
     """
-    doses = [
-        {name: unit[name] for name in ("editor", "mix", "dose", "overlap")} | {"axis": axis, "group": group, **own}
+    effects = [
+        {name: unit[name] for name in ("editor", "mix", "checkpoint", "overlap")}
+        | {"axis": axis, "group": group, **own}
         for unit in curves.units.to_dict("records")
         for axis, groups in (unit.get("D_by") or {}).items()
         for group, own in groups.items()
         if group != UNKNOWN and own["D"] is not None
     ]
-    keys = ["editor", "mix", "dose", "axis", "group"]
+    keys = ["editor", "mix", "checkpoint", "axis", "group"]
     rows = [
         dict(zip(keys, key, strict=True))
         | _band("D", own["D"].to_numpy(np.float64), own["overlap"].max())
-        | {"repeats": len(own), "n": int(own["n"].sum())}
-        for key, own in (pd.DataFrame(doses).groupby(keys, sort=False) if doses else ())
+        | {"orders": len(own), "n": int(own["n"].sum())}
+        for key, own in (pd.DataFrame(effects).groupby(keys, sort=False) if effects else ())
     ]
-    return pd.DataFrame(rows, columns=[*keys, "D", "D_low", "D_high", "repeats", "n"])
+    return pd.DataFrame(rows, columns=[*keys, "D", "D_low", "D_high", "orders", "n"])
 
 
 def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
-    """Average the two relations of a mix edited apart: one row per editor, dose and repeated sample that both have."""
+    """Average the two relations of a mix edited apart: one row per editor, checkpoint and order that both have."""
     parts = mix.split("+")
     own = units[units["mix"].isin(parts)]
-    at = ["editor", "dose", "repeat"]
+    at = ["editor", "checkpoint", "order"]
     own = own[own.groupby(at)["mix"].transform("nunique") == len(parts)]
     grouped = own.groupby(at, sort=False)
     # A measure that one of them lacks has no average.
@@ -226,13 +227,17 @@ def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, f
     return {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def _alarms(row: Mapping[str, Any], before: Mapping[str, float | None]) -> list[str]:
+def alarms(row: Mapping[str, Any], before: Mapping[str, float | None]) -> list[str]:
+    """Return the rules by which a model has collapsed: none where it stands.
+
+    Args:
+        row: `perplexity` and `entropy` now, NaN where nothing has a score.
+        before: The same of the unedited model.
+    """
     perplexity, entropy = before.get("perplexity"), before.get("entropy")
-    alarms = []
-    if perplexity and row["perplexity"] > _PERPLEXITY * perplexity:
-        alarms.append(
-            f"perplexity {row['perplexity']:.3g} is above {_PERPLEXITY:g} times the unedited {perplexity:.3g}"
-        )
-    if entropy and row["entropy"] < _ENTROPY * entropy:
-        alarms.append(f"entropy of answers {row['entropy']:.2f} is below {_ENTROPY:g} times the unedited {entropy:.2f}")
-    return alarms
+    found = []
+    if perplexity and not row["perplexity"] <= _PERPLEXITY * perplexity:
+        found.append(f"perplexity {row['perplexity']:.3g} is above {_PERPLEXITY:g} times the unedited {perplexity:.3g}")
+    if entropy and not row["entropy"] >= _ENTROPY * entropy:
+        found.append(f"entropy of answers {row['entropy']:.2f} is below {_ENTROPY:g} times the unedited {entropy:.2f}")
+    return found

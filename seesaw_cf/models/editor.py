@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import Case, EditRequest
@@ -60,6 +61,18 @@ class EditsEach(Editor, Protocol):
 
     def edit_each(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> list[WeightDelta]:
         """Return one delta per request, in order: that of `edit(model, tokenizer, [request])` up to rounding."""
+
+
+@runtime_checkable
+class RemembersEdits(Editor, Protocol):
+    """Editor that spares what was edited before (AlphaEdit)."""
+
+    @property
+    def past(self) -> Mapping[int, Tensor]:
+        """Layer -> keys of earlier edits."""
+
+    def remember(self, model: Model, tokenizer: Tokenizer, requests: Requests) -> Self:
+        """Return the same editor, which spares these edits too; the model has them already."""
 
 
 class Example(Protocol):

@@ -31,24 +31,24 @@ MEASURES: Mapping[str, str] = {
 }
 _ON_SCREEN, _MOST = ("S", "D"), 6  # what the first screen shows, of how many lines
 _METHOD = (
-    "Facts are edited together, on samples drawn again for every repeat (MEMIT, appendix D). A number is the mean over "
-    f"samples with a {BAND:.0%} band for facts like these; one sample, or samples that share most facts, have none. "
+    "Facts are edited together, in orders that are drawn (MEMIT, appendix D). A number is the mean over "
+    f"orders with a {BAND:.0%} band for facts like these; one order, or orders that share most facts, have none. "
     "The alarm is raised when the perplexity of fixed texts doubles or the entropy of answers halves: scores of a "
     "collapsed model say nothing about bias. “Average of” two relations is both edited apart."
 )
-_ABOUT = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
+_ABOUT = {"dose": "Every measure of each editor, mix and checkpoint.", "dose_groups": "D_d by group."}
 
 
 def dose_screen(table: pd.DataFrame, model: str) -> Screen:
-    """Return what a dose run found: numbers at the smallest and at the largest dose, of editors before their controls.
+    """Return what a dose run found: numbers at the first and at the last checkpoint, of editors before their controls.
 
     Args:
-        table: Rows of `seesaw_cf.effects.dose.summarise_curves` by dose, with `line`.
+        table: Rows of `seesaw_cf.effects.dose.summarise_curves` by checkpoint, with `line`.
         model: Its name.
     """
     if table.empty:
         return Screen(model, ["Nothing was edited."])
-    doses = sorted(set(table["dose"]))
+    counts = sorted(set(table["checkpoint"]))
     lines = [own for _, own in table[table["editor"] == table["editor"].map(first_seed)].groupby("line", sort=False)]
     lines.sort(key=lambda own: is_control(own["editor"].iloc[0]))
     sections = dict[str, list[ScreenRow]]()
@@ -57,9 +57,9 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
         more = [ScreenRow(f"and {len(rows) - _MOST} more in the table dose")] if len(rows) > _MOST else []
         sections |= {MEASURES[name].capitalize(): rows[:_MOST] + more} if rows else {}
     return Screen(
-        about=f"{model}: {and_list([f'{dose:,}' for dose in doses])} facts edited together",
+        about=f"{model}: {and_list([f'{count:,}' for count in counts])} facts edited together",
         finding=list(_finding(table)),
-        columns=[f"{dose:,} fact{'s' * (dose > 1)}" for dose in (doses[0], doses[-1])],
+        columns=[f"{count:,} fact{'s' * (count > 1)}" for count in (counts[0], counts[-1])],
         sections=sections,
     )
 
@@ -74,14 +74,14 @@ def _finding(table: pd.DataFrame) -> Iterator[str]:
     """Yield who collapsed, and how far the score fell where nobody did."""
     alarms = table[table["collapsed"]]
     if len(alarms):
-        least = alarms["dose"].min()
-        names = sorted(set(alarms.loc[alarms["dose"] == least, "line"]))
+        least = alarms["checkpoint"].min()
+        names = sorted(set(alarms.loc[alarms["checkpoint"] == least, "line"]))
         yield f"The model collapses from {least:,} facts on: {and_list(names)}."
     falls = []
     for line, own in table[~table["collapsed"] & table["S"].notna()].groupby("line", sort=False):
         first, last = own.iloc[0], own.iloc[-1]
         if last["S_high"] < first["S_low"]:
-            words = f"from {first['S']:.2f} to {last['S']:.2f} with {last['dose']:,} facts"
+            words = f"from {first['S']:.2f} to {last['S']:.2f} with {last['checkpoint']:,} facts"
             falls.append((first["S"] - last["S"], f"{words} ({line})"))
     yield f"The score falls {max(falls)[1]}." if falls else "No fall of the score with the number of facts is shown."
 
@@ -106,10 +106,12 @@ def dose_figure(table: pd.DataFrame) -> Figure:
     axes = figure.subplots(len(there), 1, squeeze=False)[:, 0]
     for ax, name in zip(axes, there, strict=True):
         for colour, (line, own) in zip(cycle(COLOURS), table.groupby("line", sort=False)):
-            ax.plot(own["dose"], own[name], marker="o", markersize=3, color=colour, label=str(line))
-            ax.fill_between(own["dose"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0)
+            ax.plot(own["checkpoint"], own[name], marker="o", markersize=3, color=colour, label=str(line))
+            ax.fill_between(
+                own["checkpoint"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0
+            )
         ax.set_title(MEASURES[name])
-        if table["dose"].max() > 20 * table["dose"].min():
+        if table["checkpoint"].max() > 20 * table["checkpoint"].min():
             ax.set_xscale("log")
     axes[0].legend(frameon=False)
     return figure
@@ -132,7 +134,7 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
     table, parts, out = tables["dose"], list[Part](), Path(folder) / "report"
     if len(table):
         lines = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
-        table = table.assign(line=lines).sort_values("dose", kind="stable")
+        table = table.assign(line=lines).sort_values("checkpoint", kind="stable")
         with style():
             figure = dose_figure(table)
         picture = Markup(svg(figure, "Measures by number of facts"))

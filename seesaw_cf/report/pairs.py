@@ -24,7 +24,7 @@ from seesaw_cf.effects.answers import Locality, answers, locality, mark
 from seesaw_cf.effects.means import held
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
-from seesaw_cf.effects.tables import ScoreFile, count_rows
+from seesaw_cf.effects.tables import ScoreFile, Scores, count_rows
 from seesaw_cf.report.rows import Floor, Manifest, floor_of
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.run.store import ASKED_ONLY, EDITS
@@ -34,7 +34,7 @@ CONTROL_ORDER = ("random", "unrelated", "identity")
 """Which control decides where an editor has several."""
 _PROMPT = ["editor", "kind", "case_id", "prompt_id", "edit_relation"]
 _MOVED = ["D_post", "D", "log_odds", "share"]
-_COUNTED = ["editor", "kind", "phase", "status"]
+COUNTED = ["editor", "kind", "phase", "status"]
 _WORDS = ("editor", "holds", "status")  # a byte a row as codes
 
 
@@ -85,7 +85,7 @@ class RunResult:
 
     @property
     def protocol(self) -> str:
-        """How edits were made: "single" or "batch"."""
+        """How edits were made: "single", "batch" or "sequential"."""
         return str(self.manifest.get("protocol"))
 
     @cached_property
@@ -101,7 +101,7 @@ class RunResult:
     @cached_property
     def distinct(self) -> pd.DataFrame:
         """Rows of `edits`, one for each edit, also where several cases ask about it."""
-        return once_each(self.edits) if self.protocol == "single" else self.edits
+        return self.edits if self.protocol == "batch" else once_each(self.edits)
 
     @cached_property
     def changed(self) -> list[str]:
@@ -136,7 +136,7 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
     files = [path / name for name in ("scores.parquet", CONTROL_SEEDS)]
     scores, *_ = tables = [ScoreFile(file) for file in files if file.exists()]
-    counts = count_rows(scores, _COUNTED)
+    counts = count_rows(scores, COUNTED)
     kinds = set(counts["kind"].to_pylist())
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
     edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
@@ -144,10 +144,10 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     nats, _ = tolerance(manifest)
     changed = set(manifest.get("edited", {}))
     stage("effects on other people")
-    people = _people(tables, changed) if "cross_subject" in kinds else None
+    people = people_of(tables, changed) if "cross_subject" in kinds else None
     stage("other facts")
-    facts = _facts(tables, nats, numbers, changed) if "cross_property" in kinds else None
-    efficacy = _efficacy(tables, edits if numbers is None else once_each(edits)) if "efficacy" in kinds else None
+    facts = facts_of(tables, nats, numbers, changed) if "cross_property" in kinds else None
+    efficacy = efficacy_of(tables, edits if numbers is None else once_each(edits)) if "efficacy" in kinds else None
     return RunResult(
         folder=path,
         manifest=manifest,
@@ -157,13 +157,14 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         efficacy=efficacy,
         success={} if efficacy is None else _success(tables, numbers, nats),
         local=locality(scores, numbers, nats, people),
-        unscored=_unscored(counts),
+        unscored=unscored_of(counts),
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor_of(manifest, *floors),
     )
 
 
-def _people(tables: Sequence[ScoreFile], changed: set[str]) -> pd.DataFrame:
+def people_of(tables: Sequence[Scores], changed: set[str]) -> pd.DataFrame:
+    """Return the rows `people` of a run from its score tables: the first, and those of further seeds."""
     rows = mean_over_seeds([prompt_effects(table) for table in tables])
     rows = rows.assign(holds=held(rows)).astype(dict.fromkeys(_WORDS, "category"))
     release_memory()
@@ -216,9 +217,10 @@ def distinct_questions(rows: pd.DataFrame, changed: set[str]) -> pd.DataFrame:
     return out[~again].reset_index(drop=True)
 
 
-def _facts(
-    tables: Sequence[ScoreFile], nats: float, numbers: Mapping[tuple[str, int], int] | None, changed: set[str]
+def facts_of(
+    tables: Sequence[Scores], nats: float, numbers: Mapping[tuple[str, int], int] | None, changed: set[str]
 ) -> pd.DataFrame:
+    """Return the rows `facts` of a run."""
     rows = pd.concat([mark(answers(table), nats=nats) for table in tables], ignore_index=True)
     rows = _with_seeds(rows)
     edit = rows["case_id"] if numbers is None else [numbers[key] for key in zip(rows["editor"], rows["case_id"])]
@@ -232,7 +234,8 @@ def _with_seeds(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(seed=editor.map(seed_number), editor=editor.map(first_seed))
 
 
-def _efficacy(tables: Sequence[ScoreFile], edits: pd.DataFrame) -> pd.DataFrame:
+def efficacy_of(tables: Sequence[Scores], edits: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows `efficacy` of a run, of these edits."""
     rows = _with_seeds(pd.concat([prompt_effects(table, kind="efficacy") for table in tables], ignore_index=True))
     keys = pd.MultiIndex.from_frame(edits[["editor", "case_id", "relation_id"]])
     return rows[pd.MultiIndex.from_frame(rows[["editor", "case_id", "edit_relation"]]).isin(keys)]
@@ -249,10 +252,11 @@ def _success(
         keys = numbers and {(name, key[1]): n for name, first in own for key, n in numbers.items() if key[0] == first}
         for name, success in success_of_scores(table, keys, nats=nats).items():
             seeds.setdefault(first_seed(name), []).append(success)
-    return {name: _mean_success(own) for name, own in seeds.items()}
+    return {name: mean_success(own) for name, own in seeds.items()}
 
 
-def _mean_success(seeds: Sequence[Success]) -> Success:
+def mean_success(seeds: Sequence[Success]) -> Success:
+    """Return the means of numbers over seeds or orders."""
     means = {
         protocol: {name: mean_estimate([seed.numbers[protocol][name] for seed in seeds]) for name in numbers}
         for protocol, numbers in seeds[0].numbers.items()
@@ -269,7 +273,8 @@ def mean_estimate(seeds: Sequence[Estimate]) -> Estimate:
     return replace(seeds[0], **ends, p=float("nan"))
 
 
-def _unscored(counts: pa.Table) -> pd.DataFrame:
-    order: Any = [("count_all", "descending"), *[(name, "ascending") for name in _COUNTED]]
+def unscored_of(counts: pa.Table) -> pd.DataFrame:
+    """Return the rows `unscored` of a run from counts of its score rows."""
+    order: Any = [("count_all", "descending"), *[(name, "ascending") for name in COUNTED]]
     frame: pd.DataFrame = counts.filter(pc.not_equal(counts["status"], "ok")).sort_by(order).to_pandas()
     return frame.rename(columns={"status": "reason", "count_all": "n_rows"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,16 +14,14 @@ from markupsafe import Markup
 from seesaw_cf.base.checks import brief
 from seesaw_cf.base.errors import HarmError
 from seesaw_cf.base.files import csv_text, write_text
-from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import AXES
 from seesaw_cf.report import sentences
-from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.figures import figures_of, save_figure, svg
 from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
-from seesaw_cf.report.pairs import RunResult, read_run
+from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.paper import paper_page, paper_tables, save_paper_figures
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
 from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
@@ -204,21 +201,3 @@ def _provenance(run: RunResult) -> str:
     names = ("seesaw_cf", "torch", "transformers", "numpy", "python")
     named = [f"{name} {versions[name]}" for name in names if name in versions]
     return f"Model {model_name(run.manifest)}, seed {run.manifest.get('seed', '')}; {', '.join(named)}."
-
-
-def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:
-    """Read a finished run and compute its report.
-
-    Args:
-        run_folder: A run folder.
-        settings: What is declared before looking: margins, level, family, permutations, noise floors.
-
-    Raises:
-        RunFolderError: Not a run folder, or the run is not finished.
-        RecordError: Its tables are damaged.
-    """
-    settings = settings or AuditSettings()
-    run = read_run(run_folder, (settings.noise_floor, settings.noise_floor_log_odds))
-    frame = build_frame(run, settings)
-    stage("pages")
-    return Report(run, settings, frame)

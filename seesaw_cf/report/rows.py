@@ -73,7 +73,7 @@ def floor_of(manifest: Manifest, probability: float | None, log_odds: float | No
 # How a run is repeated, and what it recorded about itself.
 
 # Options that are given once for each value have a singular name; one has a name of its own.
-_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "doses": "dose", "pairs": "pair"}
+_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "pairs": "pair"}
 _OPTIONS |= {"nulls": "null", "raters": "rater", "wording": "prompt"}
 
 

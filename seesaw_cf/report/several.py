@@ -17,8 +17,9 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.build import beyond
 from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.report import Report, report
+from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import Manifest, model_name
+from seesaw_cf.report.sequence import report
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
 _TABLES = ("edits", "people", "facts", "efficacy", "unscored")
@@ -45,6 +46,8 @@ def report_several(
     settings = settings or AuditSettings()
     titles = list(names) or [str(folder) for folder in folders]
     reports = [report(folder, settings) for folder in folders]
+    if any(own.run.protocol == "sequential" for own in reports):
+        raise RunFolderError("report: edits one after another are no mean with other runs. Report each run alone.")
     counts = Counter(name for own in reports for name in own.run.editors)
     runs, frames = [], []
     for own, title in zip(reports, titles, strict=True):

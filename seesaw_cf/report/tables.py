@@ -20,6 +20,7 @@ from seesaw_cf.report.rows import Row
 from seesaw_cf.report.words import capital, percent, relation_name
 
 ABOUT: Mapping[str, str] = {
+    "curve": "Of edits one after another: every measure of each editor, checkpoint and order.",
     "levels": "What happened to everybody, before and after, beside the control.",
     "groups": "The same of every group of people, over all relations and within each.",
     "contrasts": "Every group beside everybody else under the same edits; below 0 the group came out worse.",

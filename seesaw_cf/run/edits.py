@@ -113,23 +113,26 @@ class Outcome:
         delta: The edit itself; None when it was refused or not finite, and of a model changed elsewhere.
         norm: Frobenius norm over all changed parameters; NaN when unknown.
         scores: Score of every question after the change; {} when no edit was made.
+        steps: Case number -> norm of its own step, NaN where it was not made, of edits made one after another. What is
+            asked about a case whose edit was refused is scored there all the same.
     """
 
     status: Mapping[int, str]
     delta: WeightDelta | None = None
     norm: float = math.nan
     scores: Mapping[Cloze, ClozeScore] = field(default_factory=dict)
+    steps: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def is_zero(self) -> bool:
         """The delta changes nothing, so the edited model is the model as it was."""
-        return "zero delta" in self.status.values()
+        return "zero delta" in self.status.values() and "ok" not in self.status.values()
 
     def after(self, case: Case, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
         """Return the scores of a case's questions after the change: none when the case's own edit was not made."""
         status = self.status.get(case.case_id, "ok" if self.scores else next(iter(self.status.values())))
         none = ClozeScore(math.nan, 0, False, status)
-        return {q.cloze: self.scores[q.cloze] if status in MADE else none for q in asked}
+        return {q.cloze: self.scores[q.cloze] if status in MADE or self.steps else none for q in asked}
 
     def edit_row(
         self, editor: str, case: Case, asked: Sequence[Question], before: Mapping[Cloze, ClozeScore], among: Candidates
@@ -150,8 +153,8 @@ class Outcome:
         ]
         targets = (request.target_true.label, request.target_new.label)
         about = (request.relation_id, case.effect_relation_id, request.subject, *targets, self.status[case.case_id])
-        norm = None if math.isnan(self.norm) else self.norm
-        row = dict(zip(EDITS.names, (editor, case.case_id, *about, norm, *known)))
+        norm = self.steps.get(case.case_id, math.nan) if self.steps else self.norm
+        row = dict(zip(EDITS.names, (editor, case.case_id, *about, None if math.isnan(norm) else norm, *known)))
         logprobs = [_logprob(before[cloze]) for cloze in among.clozes(case)]
         return {**row, "candidates": list(among.of(case)), "candidates_pre": logprobs}
 
@@ -191,7 +194,7 @@ def edit_units(
         editor: A fitted editor.
         groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
     """
-    plans = [_consistent(cases) for cases in groups]
+    plans = [consistent(cases) for cases in groups]
     if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(requests) == 1 for requests, _ in plans):
         # One request that cannot be edited must not take the others with it: then each is tried alone, below.
         with contextlib.suppress(EditError, PromptError):
@@ -207,7 +210,7 @@ def edit_units(
     return outcomes
 
 
-def _consistent(cases: Sequence[Case]) -> tuple[list[EditRequest], dict[int, str]]:
+def consistent(cases: Sequence[Case]) -> tuple[list[EditRequest], dict[int, str]]:
     """Drop cases that ask another target for a fact already in the batch; say which case they contradict."""
     first: dict[tuple[str, str], Case] = {}
     requests, status = dict[EditRequest, None](), {}

@@ -39,6 +39,7 @@ from seesaw_cf.run.manifest import RunManifest, check_places, public_options, re
 from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
 from seesaw_cf.run.questions import Candidates, candidates_of, sample_clozes
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.sequence import sequence_units
 from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import make_scorer
@@ -101,7 +102,8 @@ def make_run(
     if loaded is not None:
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
     where: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
-    names = planned(job.names, job.editor_controls, job.control_seeds)
+    is_sequence = job.protocol == "sequential"  # each order draws a control of its own
+    names = planned(job.names, job.editor_controls, 1 if is_sequence else job.control_seeds)
     overrides = editor_settings(job.editor_config, (*names, *job.changed_controls), job.moments, job.seed)
     check_places(out)
     changed = find_external(job, names, held)
@@ -112,12 +114,17 @@ def make_run(
         check_texts(names, overrides, objects)
     records = read_records(job)
     settings: dict[str, Any] = {"block": job.block, "design": asdict(job.prompt_design)}
-    protocol, plan = job.protocol, list[Unit]()
-    if job.has_doses:
-        plan = checkpoint_units(records.cases, job.doses, job.repeats, job.mixes)
-        doses = sorted({len(unit.cases) for unit in plan})
+    protocol, plan, checkpoints = job.protocol, list[Unit](), list[object]()
+    if is_sequence:
+        plan = sequence_units(records.cases, job.checkpoints, job.orders, job.seed)
+        checkpoints = [unit.labels["checkpoint"] for unit in plan if unit.labels["order"] == 0]
+        settings |= {"checkpoints": checkpoints, "orders": job.orders, "block": len(checkpoints)}
+    elif job.is_dose:
+        plan = checkpoint_units(records.cases, job.checkpoints, job.orders, job.mixes)
+        checkpoints = [*sorted({len(unit.cases) for unit in plan})]
         limits = {"people": PEOPLE, "panel": PANEL, "answers": ANSWERS, "block": 1}
-        protocol, settings = "dose", {"doses": doses, "repeats": job.repeats, "pairs": job.mixes, **limits}
+        settings = {"checkpoints": checkpoints, "orders": job.orders, "pairs": job.mixes, **limits}
+        protocol = "dose"
     noise = (read_manifest(out).get("machine") or {}).get("noise")
     if loaded is None:
         model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, progress=progress, **where)
@@ -167,7 +174,7 @@ def make_run(
         plan=plan,
         candidates=Candidates() if plan else candidates_of(records.everything, job.seed),
         keep_deltas=keep_deltas,
-        checkpoints=job.checkpoints,
+        save_checkpoints=job.save_checkpoints,
         ignore_damage=job.ignore_damage,
         progress=progress,
         notes=[f"{name}: {note}." for name, facts in edited.items() for note in facts["notes"]],

@@ -66,8 +66,8 @@ class PromptDesign:
 # The default, and the published design: every template, up to 100 holders of each gender (SEESAW-CF, Appendix B).
 DESIGNS: Mapping[str, PromptDesign] = {"shared": PromptDesign(), "paper": PromptDesign("all", 100)}
 
-PROTOCOLS = ("single", "batch")
-DOSES = (1, 10, 100)
+PROTOCOLS = ("single", "batch", "sequential")
+CHECKPOINTS = (1, 10, 100)
 ENGINES = ("local", "ray")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
@@ -117,9 +117,9 @@ class Job:
         requests: Record file: the facts that a model was changed for.
         data: Dataset folder, .json, .parquet or Hub id.
         configs: Config of the data (default: all that an audit asks).
-        protocol: Each fact alone, or those of a relation together.
-        doses: Of a batch: facts edited together, such as 1 10 100.
-        repeats: Samples of each dose.
+        protocol: Single, batch (of a relation) or sequential.
+        checkpoints: Numbers of edits to look at, such as 1 10 100; not of single.
+        orders: Orders of the facts at checkpoints.
         pairs: Two relations to mix in a batch, such as P27,P101.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
         corpus: Texts for second moments: a file, one a line, FILE.parquet:COLUMN, or ORG/NAME:CONFIG:SPLIT:COLUMN.
@@ -139,7 +139,7 @@ class Job:
         memory: Memory for scoring on top of the model, such as 4GiB.
         block: Edits that are made and scored together, and redone after a kill.
         threads: CPU threads. Results depend on them in the last digits (default: torch's).
-        checkpoints: Write every edit as a whole model below OUT/checkpoints.
+        save_checkpoints: Write every edit as a whole model below OUT/checkpoints.
         ignore_damage: Go on when an editor's first edits spoil what the model knew of other facts.
 
     Raises:
@@ -160,8 +160,8 @@ class Job:
     data: NameOrPath = "sample"
     configs: tuple[str, ...] = ()
     protocol: Annotated[str, OneOf(PROTOCOLS)] = "single"
-    doses: tuple[Positive, ...] = ()
-    repeats: Positive = 5
+    checkpoints: tuple[Positive, ...] = ()
+    orders: Positive = 3
     pairs: tuple[str, ...] = ()
     editor_config: SettingsSource | None = None
     corpus: NameOrPath | Path | None = None
@@ -181,7 +181,7 @@ class Job:
     block: Positive = 8
     memory: int | str | None = None
     threads: Threads | None = None
-    checkpoints: bool = False
+    save_checkpoints: bool = False
     ignore_damage: bool = False
 
     def __post_init__(self) -> None:
@@ -195,21 +195,37 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
-        if self.checkpoints and (not self.editors or "ike" in self.names):
+        if self.save_checkpoints and (not self.editors or "ike" in self.names):
             raise RecordError(
                 "job: checkpoints are of edits that change weights: ike changes none, and models of --changed are "
-                "checkpoints already. Leave out --checkpoints, or name other editors."
+                "checkpoints already. Leave out --save-checkpoints, or name other editors."
             )
         _ = self.prompt_design, self.memory_bytes
-        if self.has_doses and self.protocol != "batch":
-            raise RecordError("job: doses and pairs are for the protocol batch. Name it, or leave them out.")
+        if (self.checkpoints and self.protocol == "single") or (self.pairs and self.protocol != "batch"):
+            raise RecordError("job: checkpoints are for the protocols batch and sequential, pairs for batch. Name it.")
+        if self.protocol == "sequential":
+            self._check_sequence()
         if wrong := [pair for pair in self.mixes if len(set(pair)) != 2 or len(pair) != 2]:
             raise RecordError(f"job: pairs: got {','.join(wrong[0])}, expected two relations, such as P27,P101.")
 
+    def _check_sequence(self) -> None:
+        """Refuse what no edit can be made after."""
+        wrong = {
+            "models of --changed": self.changed,
+            "ike, which changes no weights": "ike" in self.names,
+            "the controls identity and unrelated": set(self.editor_controls) - {"random"},
+            "--save-checkpoints": self.save_checkpoints,
+        }
+        if refused := [name for name, there in wrong.items() if there]:
+            raise RecordError(
+                f"job: edits one after another have no place for {', '.join(refused)}. Leave it out, or choose "
+                "--protocol single. (--keep-deltas keeps the sum of the edits at each checkpoint.)"
+            )
+
     @property
-    def has_doses(self) -> bool:
-        """Numbers of facts are edited together, on repeated samples."""
-        return bool(self.doses or self.pairs)
+    def is_dose(self) -> bool:
+        """A batch is looked at after some of its edits, for several orders of the facts."""
+        return self.protocol == "batch" and bool(self.checkpoints or self.pairs)
 
     @property
     def mixes(self) -> tuple[tuple[str, ...], ...]:

@@ -35,8 +35,8 @@ class RunManifest:
         model: id, revision, dtype and what `seesaw_cf.models.identity.identity` returns.
         editors: Editor name -> its config.
         data: source, configs, number of cases and SHA-256 of the cases.
-        protocol: "single" (edit, score, restore), "batch" (all cases of a relation edited together), "dose", "leme" or
-            "stereotype graph".
+        protocol: "single" (edit, score, restore), "batch" (all cases of a relation edited together), "sequential"
+            (one after another), "dose", "leme" or "stereotype graph".
         seed: Seed of everything random.
         settings: What the protocol is set to.
         scoring: Options of the scorer that can change rounding, and CPU threads; {} where nothing is scored.

@@ -7,6 +7,7 @@ same bytes whether or not the run was interrupted, on one type of machine with o
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_si
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Candidates, ScoreRow, score_rows, score_table
+from seesaw_cf.run.sequence import Sequences
 from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, Unit, units, write_doses
 from seesaw_cf.scoring import Scorer
@@ -60,7 +62,7 @@ class Run:
         plan: The units of the editors, with labels of `SAMPLE`, in place of those that the protocol makes of `cases`.
         candidates: What the true target of each case is ranked among before any edit.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
-        checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
+        save_checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         ignore_damage: Warn of an editor with first edits that are not local, instead of stopping.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
@@ -78,7 +80,7 @@ class Run:
     plan: Sequence[Unit] = ()
     candidates: Candidates = field(default_factory=Candidates)
     keep_deltas: bool = False
-    checkpoints: bool = False
+    save_checkpoints: bool = False
     ignore_damage: bool = False
     progress: bool = True
     notes: Sequence[str] = ()
@@ -136,13 +138,24 @@ class Run:
         """Scores before any edit."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         identity = {"model": model, "scoring": self.manifest.scoring}
-        every = [*(self.units if self.editors else ()), *self.asked]
+        own = self.units[-1:] if self.is_sequence else self.units  # the states of a sequence are asked alike
+        every = [*(own if self.editors else ()), *self.asked]
         return ScoresBefore(self.scorer, self.tokenizer, identity, every, self.candidates, self.progress)
 
     @cached_property
     def second(self) -> SecondModels:
         """The models changed elsewhere, one of them in memory."""
         return SecondModels(self.model, self.external)
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether edits are made one after another."""
+        return self.manifest.protocol == "sequential"
+
+    @cached_property
+    def sequences(self) -> Sequences:
+        """The changes along each order of a sequence, one state in memory."""
+        return Sequences(self.model, self.tokenizer, self.out, self.manifest.identity, self.units, self.progress)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -159,7 +172,9 @@ class Run:
                 self._fitted[name] = replace(editor, inner=inner)  # type: ignore[type-var]
             else:
                 fitted = editor.fit(self.model, self.tokenizer)
-                if control_name("random", name) in self.editors:  # it needs the very same edits
+                if (
+                    control_name("random", name) in self.editors and not self.is_sequence
+                ):  # it needs the very same edits
                     limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
                     fitted = Remembered(fitted, limit)
                 self._fitted[name] = fitted
@@ -175,6 +190,10 @@ class Run:
         Raises:
             EditError: An editor changed the model or ended the program, or its first edits spoil what the model knew.
         """
+        if self.is_sequence and len(block.units) > 1:  # an editor and its control at each checkpoint
+            for unit in block.units:
+                self.do(Block(block.names, (unit,)))
+            return
         for name in block.names:
             if not self.is_open(Block((name,), block.units)):
                 continue
@@ -193,7 +212,10 @@ class Run:
     def _edit(self, before: Scores, name: str, block: Sequence[Unit]) -> list[Outcome]:
         hashes, editor = self.hashes, self.fit(name)
         with nullcontext() if name in self._checked else no_side_effects(name, self.model, self.tokenizer):
-            edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in block])
+            if self.is_sequence:
+                edits = [self.sequences.outcome(name, self.fit, self.editors, unit) for unit in block]
+            else:
+                edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in block])
         self._checked.add(name)
         return score_edits(self.model, self.scorer, edits, block, before.scores, hashes)
 
@@ -209,7 +231,8 @@ class Run:
         table = score_table(rows)
         for column in self.columns:
             table = table.append_column(column, pa.array([unit.labels[column.name]] * table.num_rows, column.type))
-        self.store.write((name, unit.key), table, edits=edits)
+        norm = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}
+        self.store.write((name, unit.key), table, edits=edits, **norm)
 
     def _keep(self, name: str, unit: str, delta: WeightDelta | None) -> None:
         """Save an edit, and write it as a separate model, where that is wanted."""
@@ -220,7 +243,7 @@ class Run:
             identity = {"model_id": model_id, "fingerprint": self.manifest.model["weights"]}
             facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
             self._write_folder("deltas", name, unit, partial(save_delta, replace(delta, meta=facts)))
-        if self.checkpoints and not is_control(name):
+        if self.save_checkpoints and not is_control(name):
             write = partial(merge_and_save, self.model, self.tokenizer, delta, base_model=str(model_id))
             self._write_folder("checkpoints", name, unit, write)
 

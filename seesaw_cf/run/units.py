@@ -21,7 +21,7 @@ from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, Tab
 from seesaw_cf.effects.dose import health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.models.corpus import sample_corpus
-from seesaw_cf.run.jobs import DOSES, PROTOCOLS
+from seesaw_cf.run.jobs import CHECKPOINTS, PROTOCOLS
 from seesaw_cf.run.questions import CaseQuestions, Question, questions
 from seesaw_cf.run.store import ASKED_ONLY, Store
 
@@ -127,14 +127,14 @@ def _number(first: Case, *others: Case) -> str:
 
 
 def checkpoint_units(
-    cases: Sequence[Case], counts: Sequence[int], repeats: int, pairs: Sequence[Sequence[str]]
+    cases: Sequence[Case], counts: Sequence[int], orders: int, pairs: Sequence[Sequence[str]]
 ) -> list[Unit]:
     """Return the states after the first facts of each drawn order of a relation, or of a pair of relations.
 
     Args:
         cases: What is drawn from; a unit numbers its cases by their places here.
-        counts: Numbers of edits, of two relations half of each; () = `DOSES`, while facts last.
-        repeats: Orders that are drawn.
+        counts: Numbers of edits, of two relations half of each; () = `CHECKPOINTS`, while facts last.
+        orders: How many orders are drawn.
         pairs: Two relations to mix, each also alone; () = every relation alone.
 
     Raises:
@@ -146,28 +146,30 @@ def checkpoint_units(
     relations = [relation for pair in pairs for relation in pair] or sorted(pools)
     if missing := sorted(set(relations) - set(pools)):
         there = {relation: len(pool) for relation, pool in pools.items()}
-        raise RecordError(f"dose: no cases of relation {missing}; cases per relation: {there}. See --pair and --data.")
+        raise RecordError(f"batch: no cases of relation {missing}; cases per relation: {there}. See --pair and --data.")
     mixes = {"+".join(mix): mix for mix in [*((relation,) for relation in relations), *pairs]}
     most = {name: len(mix) * min(len(pools[relation]) for relation in mix) for name, mix in mixes.items()}
     small = min(most, key=most.__getitem__)
     if counts and max(counts) > most[small]:
         raise RecordError(
-            f"dose: {max(counts):,} facts edited together, and {small} has {most[small]:,}. Give a --dose of at "
+            f"batch: {max(counts):,} facts edited together, and {small} has {most[small]:,}. Give --checkpoints of at "
             "most that, or --data with more."
         )
     planned = []
     for name, mix in mixes.items():
-        fit = [count for count in sorted({*counts} or DOSES) if count <= most[name] and count % len(mix) == 0]
+        fit = [count for count in sorted({*counts} or CHECKPOINTS) if count <= most[name] and count % len(mix) == 0]
         if not fit:
-            raise RecordError(f"dose: {counts} edits are never half of each of {name}. Give an even --dose, too.")
-        probes = _probes(pools[relation] for relation in mix)
+            raise RecordError(
+                f"batch: {counts} edits are never half of each of {name}. Give an even one of --checkpoints."
+            )
+        probes = probes_of(pools[relation] for relation in mix)
         for count in fit:
             share = count // len(mix)
             overlap = sum(share / len(pools[relation]) for relation in mix) / len(mix)
-            for repeat in range(repeats):
-                own = [case for relation in mix for case in _order(pools[relation], repeat)[:share]]
-                labels = {"mix": name, "dose": count, "repeat": repeat, "overlap": overlap}
-                key = f"{name}-{count:06d}-{repeat:03d}"
+            for order in range(orders):
+                own = [case for relation in mix for case in _order(pools[relation], order)[:share]]
+                labels = {"mix": name, "checkpoint": count, "order": order, "overlap": overlap}
+                key = f"{name}-{count:06d}-{order:03d}"
                 planned.append(Unit(key, tuple(own), ask=_fewer_people, probes=probes, labels=labels))
     return planned
 
@@ -179,13 +181,15 @@ def write_doses(store: Store, editors: Iterable[str], planned: Sequence[Unit], n
         for unit in planned:
             table, facts = store.read((editor, unit.key))
             before.setdefault(str(unit.labels["mix"]), health(table, "pre"))
-            rows.append({"editor": editor, **unit.labels, **sample_effects(table, facts["edits"], nats)})
+            made = [row for row in facts["edits"] if row["status"] != ASKED_ONLY]
+            norm = {"norm": facts.get("norm")}
+            rows.append({"editor": editor, **unit.labels, **norm, **sample_effects(table, made, nats)})
     dump_json(store.folder / "dose.json", {"baseline": before, "units": rows}, allow_nan=False)
 
 
-def _order(pool: Sequence[Case], repeat: int) -> list[Case]:
-    """Return the facts of a relation in the order of a repeat, the same for every editor."""
-    return [pool[place] for place in np.random.default_rng([_SEED, repeat]).permutation(len(pool))]
+def _order(pool: Sequence[Case], order: int) -> list[Case]:
+    """Return the facts of a relation in an order, the same for every editor."""
+    return [pool[place] for place in np.random.default_rng([_SEED, order]).permutation(len(pool))]
 
 
 def _fewer_people(case: Case) -> list[Question]:
@@ -197,7 +201,7 @@ def _fewer_people(case: Case) -> list[Question]:
     return [q for q in every if q.kind != "cross_subject" or q.prompt_id in drawn]
 
 
-def _probes(pools: Iterable[Sequence[Case]]) -> tuple[Question, ...]:
+def probes_of(pools: Iterable[Sequence[Case]]) -> tuple[Question, ...]:
     """Return what is asked of every state alike: people of the relations with the commonest answers, and texts."""
     panel = enumerate((prompt, _answers(pool)) for pool in pools for prompt in _people(pool))
     asked = [Question("panel", n, own, answer, "candidate") for n, (own, answers) in panel for answer in answers]

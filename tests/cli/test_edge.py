@@ -155,6 +155,7 @@ def test_nothing_that_lives_is_called_removed() -> None:
         "--metric",
         "--report",
         "--people",
+        "--repeats",
         "--examples",
         "--encoder",
     }

@@ -113,8 +113,9 @@ def test_given_options_are_values_of_fields_and_the_others_keep_their_defaults()
 def test_the_command_of_a_report_repeats_the_job(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     changed, config = (f"mine={tmp_path}/own",), {"ft": {"steps": 1}}
-    job = Job("m", editors=("ft",), changed=changed, protocol="batch", doses=(1, 10), pairs=("P27,P101",), limit=3,
-              editor_config=config, ignore_damage=True, memory="4GiB", dtype="bfloat16", people_per_edit=9)  # fmt: skip
+    job = Job("m", editors=("ft",), changed=changed, protocol="batch", checkpoints=(1, 10), pairs=("P27,P101",),
+              limit=3, editor_config=config, ignore_damage=True, memory="4GiB", dtype="bfloat16",
+              people_per_edit=9)  # fmt: skip
     program, command, *words = shlex.split(repeat_command({"job": public_options(job)}))
     assert (program, command) == ("seesaw-cf", "audit")
     found = bind("audit", load_command("audit:audit"), words).arguments["job"]

@@ -49,7 +49,7 @@ BARE = re.compile(r"`(\w+\.(?:csv|png))`")
 # In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
     "serve": ("--port", "0", "--idle", "0.1"),
-    "dose": ("--repeats", "1"),
+    "dose": ("--orders", "1"),
     "api_run": ("--limit", "1"),
     "runs/real": ("--limit", "1"),
     "classifier": ("--folds", "0"),

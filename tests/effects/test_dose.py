@@ -17,9 +17,9 @@ from seesaw_cf.effects.dose import _band, health, read_curves, sample_effects, s
 from seesaw_cf.errors import RunFolderError
 
 
-def unit(dose: int, repeat: int, **values: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {"editor": "memit", "mix": "P27+P37", "dose": dose, "repeat": repeat, "n_edits": dose}
-    row |= {"overlap": 0.0}
+def unit(checkpoint: int, order: int, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"editor": "memit", "mix": "P27+P37", "checkpoint": checkpoint, "order": order}
+    row |= {"overlap": 0.0, "n_edits": checkpoint}
     row |= {"n_refused": 0, "ES": 1.0, "PS": 0.5, "NS": 0.5, "S": 0.6, "D": 0.0, "perplexity": 10.0, "entropy": 2.0}
     return row | values
 
@@ -32,15 +32,15 @@ def write(folder: Path, units: list[dict[str, Any]]) -> Path:
     return folder
 
 
-def test_bands_are_t_intervals_over_repeated_samples(tmp_path: Path) -> None:
+def test_bands_are_t_intervals_over_orders(tmp_path: Path) -> None:
     units = [unit(1, i, S=s) for i, s in enumerate((0.5, 0.6, 0.7))] + [unit(10, 0, D=None)]
     table = summarise_curves(read_curves(write(tmp_path / "run", units)))
     row = table.iloc[0]
     # sd of .5 .6 .7 is .1: half width = t(.95, 2) x .1 / sqrt 3
     half = stats.t.ppf(0.95, 2) * 0.1 / math.sqrt(3)
     assert (row["S"], row["S_low"], row["S_high"]) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
-    assert row["repeats"] == 3
-    assert np.isnan(table["S_low"].iloc[1])  # one sample has no band
+    assert row["orders"] == 3
+    assert np.isnan(table["S_low"].iloc[1])  # one order has no band
     assert np.isnan(table["D"].iloc[1])
     assert not table["collapsed"].any()
 
@@ -48,8 +48,8 @@ def test_bands_are_t_intervals_over_repeated_samples(tmp_path: Path) -> None:
 def test_there_is_no_band_where_samples_are_the_same_facts(tmp_path: Path) -> None:
     """A pool of 32 edited whole, five times: one number. Half of it is the most that two samples may share."""
     units = [unit(32, i, S=0.176, overlap=1.0) for i in range(5)]
-    units += [unit(dose, i, S=s, overlap=dose / 32) for dose in (8, 16, 17) for i, s in enumerate((0.5, 0.6, 0.7))]
-    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index("dose")
+    units += [unit(n, i, S=s, overlap=n / 32) for n in (8, 16, 17) for i, s in enumerate((0.5, 0.6, 0.7))]
+    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index("checkpoint")
     assert table["S"].tolist() == pytest.approx([0.176, 0.6, 0.6, 0.6])
     # sd .1 of three samples; the pool itself is off by f/(1 - f) of their variance: 1/3 for 8 of 32, 1 for 16.
     halves = [stats.t.ppf(0.95, 2) * 0.1 * math.sqrt(1 / 3 + more) for more in (1 / 3, 1)]
@@ -67,17 +67,17 @@ def test_bands_hold_the_mean_of_all_facts_in_nine_of_ten_pools() -> None:
     assert 0.88 <= inside / 2000 <= 0.92
 
 
-def test_the_average_of_two_relations_is_taken_sample_by_sample(tmp_path: Path) -> None:
-    """At dose 2: (.4 + .6)/2 and (.5 + .9)/2, mean .6; at dose 4 only one of them has samples."""
+def test_the_average_of_two_relations_is_taken_order_by_order(tmp_path: Path) -> None:
+    """After 2 edits: (.4 + .6)/2 and (.5 + .9)/2, mean .6; after 4 only one of them has orders."""
     alone = [("P27", 0, 0.4), ("P27", 1, 0.5), ("P37", 0, 0.6), ("P37", 1, 0.9)]
-    units = [unit(2, repeat, mix=mix, S=score, D=None if mix == "P27" else 0.1) for mix, repeat, score in alone]
+    units = [unit(2, order, mix=mix, S=score, D=None if mix == "P27" else 0.1) for mix, order, score in alone]
     units += [unit(2, 0, S=0.3), unit(4, 0, S=0.3), unit(4, 0, mix="P27", S=0.2)]
-    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "dose"])
+    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "checkpoint"])
     at, half = ("average of P27 and P37", 2), stats.t.ppf(0.95, 1) * 0.1
     assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx(
         [0.6, max(0.0, 0.6 - half), min(1.0, 0.6 + half)]
     )
-    assert [table[name][at] for name in ("edits", "repeats", "alarm")] == [2, 2, ""]
+    assert [table[name][at] for name in ("edits", "orders", "alarm")] == [2, 2, ""]
     assert np.isnan(table["D"][at])
     assert ("average of P27 and P37", 4) not in table.index
     assert table["S"]["P27+P37", 2] == 0.3

@@ -32,11 +32,11 @@ OPTIONS = [
     "memit",
     "--pair",
     "P27,P101",
-    "--dose",
+    "--checkpoints",
     "1",
     "8",
 ]
-SMALL = [*OPTIONS, "--data", "sample", "--repeats", "2", "--quiet"]
+SMALL = [*OPTIONS, "--data", "sample", "--orders", "2", "--quiet"]
 
 
 @pytest.mark.slow(30)
@@ -50,8 +50,8 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     shown = " ".join(" ".join(lines).split())
     assert "citizenship + work" in shown
     curves = read_curves(out)
-    assert len(curves.units) == (2 * 2 + 1) * 2  # P27, P101 at doses 1 and 8, both at 8; two samples
-    table = summarise_curves(curves).set_index(["mix", "dose"])
+    assert len(curves.units) == (2 * 2 + 1) * 2  # P27, P101 after 1 and 8 edits, both after 8; two orders
+    table = summarise_curves(curves).set_index(["mix", "checkpoint"])
     assert table.loc[("P27+P101", 8), "edits"] == 8
     assert table.loc[("P27", 1), "ES"] == 1
     together, *apart = (table["S"][mix, 8] for mix in ("average of P27 and P101", "P27", "P101"))
@@ -77,7 +77,7 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["audit", *SMALL[:-2], "3", "--quiet", "--out", str(out)]) == 1
     said = capsys.readouterr().err
     assert "belongs to another run" in said
-    assert "settings.repeats: the folder has 2, this run 3" in said
+    assert "settings.orders: the folder has 2, this run 3" in said
     with pytest.raises(RunFolderError, match="a dose run"):
         read_run(out)
 
@@ -86,7 +86,7 @@ def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
     """Whoever reads the score table finds what `dose.json` says."""
     scores, edits = (pq.read_table(out / name) for name in ("scores.parquet", "edits.parquet"))
     for unit in curves.units.to_dict("records"):
-        chosen = [pc.equal(scores[name], unit[name]) for name in ("mix", "dose", "repeat")]
+        chosen = [pc.equal(scores[name], unit[name]) for name in ("mix", "checkpoint", "order")]
         sample = scores.filter(pc.and_(pc.and_(*chosen[:2]), chosen[2]))
         effects = group_effects(prompt_effects(sample), holds="target_new")
         pooled = effects[(effects["axis"] == "all")]
@@ -94,7 +94,7 @@ def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
         assert unit["n_people"] == pooled["n_prompts"].sum()
         assert unit["ES"] == success_of_scores(sample)["memit"].numbers["counterfact"]["ES"].value
     assert edits.num_rows == 2 * (2 * (1 + 8) + 8)  # one fact is of one relation
-    assert {"mix", "dose", "repeat", "raised", "success"} <= set(edits.column_names)
+    assert {"mix", "checkpoint", "order", "raised", "success"} <= set(edits.column_names)
 
 
 def test_checkpoints_are_the_first_facts_of_an_order_and_half_of_each_relation() -> None:
@@ -121,7 +121,7 @@ _PAIR = [("P27", "P101")]
 @pytest.mark.parametrize(
     ("counts", "pairs", "found"),
     [
-        ((30,), [], "30 facts edited together, and P101 has 12. Give a --dose of at most that"),
+        ((30,), [], "30 facts edited together, and P101 has 12. Give --checkpoints of at most that"),
         ((13, 1), [], "13 facts edited together, and P101 has 12"),
         ((26,), _PAIR, "26 facts edited together, and P101 has 12"),
         ((3,), _PAIR, "(3,) edits are never half of each of P27+P101"),
@@ -132,15 +132,15 @@ _PAIR = [("P27", "P101")]
          ("P27+P101", 4)]),
     ],
 )  # fmt: skip
-def test_a_dose_is_of_as_many_facts_as_it_says(counts: Any, pairs: Any, found: Any) -> None:
+def test_a_checkpoint_is_of_as_many_facts_as_it_says(counts: Any, pairs: Any, found: Any) -> None:
     pool = [*cases(("P27",), 32, 1), *cases(("P101",), 12, 1)]
     if isinstance(found, str):
         with pytest.raises(RecordError, match=re.escape(found)):
             checkpoint_units(pool, counts, 1, pairs)
         return
     planned = checkpoint_units(pool, counts, 2, pairs)
-    assert [(unit.labels["mix"], unit.labels["dose"]) for unit in planned[::2]] == found
+    assert [(unit.labels["mix"], unit.labels["checkpoint"]) for unit in planned[::2]] == found
     for one, other in zip(planned[::2], planned[1::2], strict=True):
         first, second = ({case.case_id for case in unit.cases} for unit in (one, other))
-        assert len(first) == len(second) == one.labels["dose"]
+        assert len(first) == len(second) == one.labels["checkpoint"]
         assert (one.labels["overlap"] == 1) == (first == second)

@@ -33,7 +33,7 @@ def test_a_report_writes_a_page_a_record_and_at_most_eight_tables(made: Report, 
     assert {file.name for file in tmp_path.iterdir()} == {"report.html", "report.json", "tables"}
     names = {file.stem for file in (tmp_path / "tables").iterdir()}
     assert names == set(made.tables) <= set(ABOUT)
-    assert len(ABOUT) == 8
+    assert len(names) <= 8
     for name in names:
         with (tmp_path / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
             heads, *rows = csv.reader(file)

@@ -183,7 +183,7 @@ def test_a_null_that_is_given_takes_the_place_of_drawn_ones(base: Path, tmp_path
 def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     settings = {"ft": {"steps": 1, "layers": [1]}}
     job = job_of(base, "", changed=(), editors=("ft",), controls=("random",), configs=("cross_subject",))
-    job = replace(job, editor_config=settings, checkpoints=True)
+    job = replace(job, editor_config=settings, save_checkpoints=True)
     out = audit(tmp_path / "run", job)
     folders = sorted((out / "checkpoints").glob("*/*"))
     assert [folder.parent.name for folder in folders] == ["ft", "ft"]

@@ -1,0 +1,217 @@
+"""Edits one after another: a run at each of its checkpoints, and the curves of every measure beside the control.
+
+A number is a mean over the orders of the same facts, and its interval is over facts and people: orders share both, so
+that their range says nothing about others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.effects.dose import SAMPLE, alarms, read_curves
+from seesaw_cf.effects.means import ALL
+from seesaw_cf.effects.success import KINDS, edit_numbers, once_each, success_of_scores
+from seesaw_cf.effects.tables import count_rows
+from seesaw_cf.report.figures import CONTROL_COLOUR, WIDTH
+from seesaw_cf.report.pairs import (
+    COUNTED,
+    RunResult,
+    efficacy_of,
+    facts_of,
+    mean_over_seeds,
+    mean_success,
+    people_of,
+    unscored_of,
+)
+from seesaw_cf.report.rows import Manifest, floor_of, rows_of
+from seesaw_cf.run.manifest import RunFolder
+from seesaw_cf.run.store import ASKED_ONLY, EDITS, MADE
+from seesaw_cf.stats.simple import tolerance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MADE = tuple(status for status in MADE if status != ASKED_ONLY)
+_FAILED_FIRST = {ASKED_ONLY: 2, **dict.fromkeys(_MADE, 1)}
+_CURVE = ["editor", "checkpoint", "order"]
+CURVES: Mapping[str, str] = {
+    "D_new": "people who hold the new answer: D_d, points",
+    "right_new": "of them still answered right, %",
+    "D_old": "people who hold the old answer: D_d, points",
+    "ES": "edits so far that hold, %",
+    "perplexity": "perplexity of plain texts",
+    "norm": "norm of the whole change",
+}
+"""Column of the table curve -> what it is."""
+SCALED = ("D_new", "D_old", "right_new", "ES")
+
+
+def read_sequence(
+    folder: str | os.PathLike[str], floors: tuple[float | None, float | None]
+) -> tuple[dict[int, RunResult], pd.DataFrame]:
+    """Read a finished run of edits one after another.
+
+    Returns:
+        Checkpoint -> the run there; and the table curve, a row for each editor, checkpoint and order.
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: Its tables are damaged.
+    """
+    path = Path(folder)
+    manifest: Manifest = RunFolder.open(path).manifest
+    curves = read_curves(path)
+    edits = read_table(path / "edits.parquet", pa.schema([*EDITS, *SAMPLE])).to_pandas()
+    edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    runs, rows = dict[int, RunResult](), list[dict[str, Any]]()
+    for count in manifest["settings"]["checkpoints"]:
+        where = pc.field("checkpoint") == count
+        scores = read_table(path / "scores.parquet", pa.schema([*SCORES, *SAMPLE]), filters=where)
+        own = edits[edits["checkpoint"] == count]
+        orders = [
+            (scores.filter(pc.equal(scores["order"], order)), own[own["order"] == order])
+            for order in sorted(set(own["order"]))
+        ]
+        runs[count], effects = _read_state(path, manifest, orders, floors)
+        rows += [row | {"checkpoint": count} for row in effects]
+    found = pd.DataFrame(rows)
+    units = curves.units.assign(overlap=0.0)
+    units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]
+    kept = [*_CURVE, "ES", "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
+    return runs, units[kept].merge(found, how="left", on=_CURVE)
+
+
+def _read_state(
+    path: Path, manifest: Manifest, orders: Sequence[tuple[pa.Table, pd.DataFrame]], floors: tuple[float | None, ...]
+) -> tuple[RunResult, list[dict[str, Any]]]:
+    """Return a run at a checkpoint, and what each editor did in each order."""
+    nats, _ = tolerance(manifest)
+    tables = [table for table, _ in orders]
+    kinds = set(pc.unique(tables[0]["kind"]).to_pylist())
+    edits = pd.concat([own for _, own in orders])
+    first = edits["status"].map(lambda status: _FAILED_FIRST.get(status, 0))
+    edits = edits.iloc[np.argsort(first, kind="stable")]  # a fact that was refused in some order counts as refused
+    editors, numbers = list(dict.fromkeys(edits["editor"])), edit_numbers(edits)
+    people, facts, efficacy, success = list[pd.DataFrame](), list[pd.DataFrame](), list[pd.DataFrame](), []
+    for number, (table, own) in enumerate(orders, 1):
+        made = own[own["status"].isin(_MADE)]
+        if "cross_subject" in kinds:
+            people.append(people_of([table], {*editors}))
+        if "cross_property" in kinds:
+            facts.append(facts_of([table], nats, numbers, {*editors}).assign(seed=number))
+        if "efficacy" in kinds and len(made):
+            efficacy.append(efficacy_of([table], once_each(made)).assign(seed=number))
+            keys = pd.MultiIndex.from_frame(made[["editor", "case_id"]])
+            of = pd.MultiIndex.from_arrays([table["editor"].to_pylist(), table["case_id"].to_pylist()])
+            asked = table.filter(pa.array(of.isin(keys) & pc.is_in(table["kind"], pa.array(list(KINDS))).to_numpy()))
+            success.append(success_of_scores(asked, numbers, nats=nats))
+    counts = count_rows(pa.concat_tables(tables), COUNTED)
+    run = RunResult(
+        folder=path,
+        manifest=manifest,
+        edits=edits.sort_values("editor", key=lambda names: names.map(editors.index), kind="stable"),
+        people=mean_over_seeds(people) if people else None,
+        facts=pd.concat(facts, ignore_index=True) if facts else None,
+        efficacy=pd.concat(efficacy, ignore_index=True) if efficacy else None,
+        success={name: mean_success([own[name] for own in success if name in own]) for name in {**success[0]}}
+        if success
+        else {},
+        local={},
+        unscored=unscored_of(counts),
+        n_rows=pc.sum(counts["count_all"]).as_py() or 0,
+        floor=floor_of(manifest, *floors),
+    )
+    return run, [row for number, own in enumerate(people) for row in _of_order(own, orders[number][1])]
+
+
+def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield what an order did to people who hold either answer: means of edit means, as everywhere."""
+    order, done = int(edits["order"].iloc[0]), set(edits.loc[edits["status"].isin(_MADE), "case_id"])
+    scored = people[people["status"] == "ok"]
+    for editor, own in scored.groupby("editor", sort=False, observed=True):
+        facts = once_each(edits[edits["editor"] == editor])["status"]
+        row: dict[str, Any] = {"editor": str(editor), "order": order, "n_edits": int(facts.isin(_MADE).sum())}
+        row["n_refused"] = int((~facts.isin((*_MADE, ASKED_ONLY))).sum())
+        for word, holds, right, wrong in (("new", "target_new", "new", "true"), ("old", "target_true", "true", "new")):
+            held = own[own["holds"] == holds]
+            before, after = (held[f"{phase}_{right}"] > held[f"{phase}_{wrong}"] for phase in ("pre", "post"))
+            of_edited = held["case_id"].isin(done)
+            row |= {
+                f"D_{word}": _mean(held, held["D"]),
+                f"D_{word}_edited": _mean(held[of_edited], held["D"][of_edited]),
+                f"D_{word}_later": _mean(held[~of_edited], held["D"][~of_edited]),
+                f"right_{word}": float(after[before].mean()),
+                **{f"p_{side}_{word}": _mean(held, np.exp(held[f"post_{name}"])) for side, name in _SIDES.items()},
+            }
+        yield row
+
+
+_SIDES = {"new": "new", "old": "true"}
+
+
+def _mean(rows: pd.DataFrame, values: pd.Series) -> float:
+    return float(values.groupby(rows["case_id"]).mean().mean()) if len(values) else float("nan")
+
+
+def first_collapse(curve: pd.DataFrame, editor: str) -> Mapping[str, Any] | None:
+    """Return the first state of an editor that has collapsed, in any order; None where none has."""
+    own = curve[(curve["editor"] == editor) & (curve["alarm"] != "")].sort_values("checkpoint", kind="stable")
+    return rows_of(own)[0] if len(own) else None
+
+
+def curve_figure(frame: pd.DataFrame, curve: pd.DataFrame, editor: str, control: str, colour: str) -> Figure:
+    """Return every measure against the number of edits, on the same axes for all editors.
+
+    Args:
+        frame: Rows of the report's frame at every checkpoint, for the intervals.
+        curve: The table curve.
+        editor: Drawn in `colour`, a hollow mark where its model has collapsed.
+        control: Dashed in grey; "" for none.
+        colour: Of the editor.
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    names, counts = [name for name in CURVES if curve[name].notna().any()], sorted(set(curve["checkpoint"]))
+    figure = Canvas(figsize=(WIDTH, 1.6 * len(names)), layout="constrained")
+    axes = figure.subplots(len(names), 1, squeeze=False, sharex=True)[:, 0]
+    for ax, name in zip(axes, names, strict=True):
+        factor = 100 if name in SCALED else 1
+        for own, ink, line in ((control, CONTROL_COLOUR, "--"), (editor, colour, "-")):
+            rows = curve[curve["editor"] == own]
+            for _, order in rows.groupby("order"):
+                ax.plot(order["checkpoint"], factor * order[name], color=ink, linewidth=0.5, alpha=0.5)
+            means = rows.groupby("checkpoint").agg(value=(name, "mean"), alarm=("alarm", "max"))
+            ax.plot(means.index, factor * means["value"], line, color=ink)
+            for fallen, marks in means.groupby(means["alarm"] != ""):
+                face = "white" if fallen else ink
+                ax.plot(marks.index, factor * marks["value"], "o", markersize=4.5, color=ink, markerfacecolor=face)
+            low, high = (factor * band for band in _band(frame, own, name))
+            ax.fill_between(low.index, low, high, color=ink, alpha=0.2, linewidth=0)
+        ax.set_title(CURVES[name])
+        values = factor * curve[name][np.isfinite(curve[name])]
+        room = 0.05 * (values.max() - values.min()) or 1.0
+        ax.set_ylim(values.min() - room, values.max() + room)
+    axes[-1].set_xlabel("edits made, one after another")
+    axes[-1].set_xscale("log" if counts[-1] > 20 * counts[0] else "linear")
+    axes[-1].set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
+    axes[-1].minorticks_off()
+    return figure
+
+
+def _band(frame: pd.DataFrame, editor: str, name: str) -> tuple[pd.Series, pd.Series]:
+    """Return the ends of the 95 % intervals over facts and people of a measure by checkpoint, where there are any."""
+    what, answer = {"D_new": ("change", "new"), "D_old": ("change", "old")}.get(name, ("efficacy_after", ""))
+    own = frame[(frame["what"] == what) & (frame["editor"] == editor) & (frame["true_answer"] == answer)]
+    own = own[(own["relation"] == ALL) & (own["axis"] == ALL) & own["scale"].isin(("probability", "share"))]
+    own = own[(own["scale"] == "probability") == (what == "change")].dropna(subset=["low"])
+    own = own.set_index("checkpoint") if name in ("D_new", "D_old", "ES") else own.iloc[:0]
+    return own["low"], own["high"]

@@ -1,0 +1,250 @@
+"""The report of edits one after another: the collapse first, then the numbers of a report at every checkpoint.
+
+Nothing is concluded at a checkpoint at which an editor has collapsed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.base.errors import HarmError
+from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.terminal import quantity
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.report import sentences
+from seesaw_cf.report.build import build_frame
+from seesaw_cf.report.curves import CURVES, SCALED, curve_figure, first_collapse, read_sequence
+from seesaw_cf.report.figures import colours, style, svg
+from seesaw_cf.report.levels import LEVELS, level_sentence, levels_of
+from seesaw_cf.report.pairs import read_run
+from seesaw_cf.report.report import Report
+from seesaw_cf.report.rows import model_name
+from seesaw_cf.report.screen import Part, Screen, ScreenRow
+from seesaw_cf.report.words import amount, and_list, capital, minus
+from seesaw_cf.run.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LOST: Mapping[tuple[str, str], str] = {
+    ("other_facts", ""): "other facts about the edited people lost",
+    ("other_people", "old"): "people for whom the old answer is true lost",
+    ("other_people", "new"): "people for whom the new answer is true lost",
+}
+_MOST_COLUMNS = 5
+_METHOD = (
+    "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
+    "asked at every checkpoint, and nobody who is edited. The control makes as many random changes of the same sizes. "
+    "A line is the mean over orders with its 95 % interval over facts and people; thin lines are single orders. "
+    "A hollow mark: the model has collapsed (the perplexity of plain texts doubled, or the entropy of answers halved)."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceReport(Report):
+    """What edits one after another did: `run` and the groups on its page are those of the last checkpoint that stands.
+
+    Attributes:
+        at: Checkpoint -> the report there.
+        curve: The table curve.
+        standing: Audited editor -> its last checkpoint before it collapses; 0 where it does at the first.
+    """
+
+    at: Mapping[int, Report] = field(default_factory=dict)
+    curve: pd.DataFrame = field(default_factory=pd.DataFrame)
+    standing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Report:
+        """The report at the last checkpoint at which every editor stands, else at the first."""
+        return self.at[max(min(self.standing.values()), min(self.at))]
+
+    @cached_property
+    def screen(self) -> Screen:
+        """What the run found, the collapse first."""
+        counts = list(self.at)
+        shown = counts if len(counts) <= _MOST_COLUMNS else [*counts[: _MOST_COLUMNS - 1], counts[-1]]
+        refused = self.curve.groupby("editor", sort=False)["n_refused"].max()
+        lost = [f"{count} of {counts[-1]:,} edits by {name} refused" for name, count in refused.items() if count]
+        return Screen(
+            about=self._header(),
+            finding=[*self._collapses(), *self._levels(), *self._groups()],
+            missing=f"{capital('; '.join(lost))}, the sequence went on without them." if lost else "",
+            columns=[quantity(count, "edit") for count in shown],
+            sections={capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")},
+            notes=list(self.run.manifest.get("notes", [])),
+        )
+
+    def _header(self) -> str:
+        run, settings = self.run, self.run.manifest["settings"]
+        people = 0 if run.people is None else run.people["person"].nunique()
+        facts = quantity(max(self.at), "fact")
+        orders = quantity(settings["orders"], "order")
+        model, names = model_name(run.manifest), and_list(run.audited)
+        return f"{model}: {facts} edited one after another with {names}, in {orders}; {people:,} others asked"
+
+    def _collapses(self) -> Iterator[str]:
+        """Yield when the model of an editor collapses, the first one first."""
+        dated = {name: first_collapse(self.curve, name) for name in self.run.audited}
+        for name, row in sorted(dated.items(), key=lambda item: item[1]["checkpoint"] if item[1] is not None else 0):
+            if row is None:
+                continue
+            control = first_collapse(self.curve, self.run.control_of(name))
+            same = control is not None and control["checkpoint"] <= row["checkpoint"]
+            beside = "so have" if same else "not so after"
+            also = f"; {beside} as many random changes of the same sizes" if self.run.control_of(name) else ""
+            edits = quantity(row["checkpoint"], "edit")
+            yield f"After {edits} in a row {name} has broken the model: {row['alarm'].split('; ')[0]}{also}."
+
+    def _levels(self) -> Iterator[str]:
+        """Yield how much more than its control an editor cost anybody, where it still stands."""
+        for name, count in self.standing.items():
+            if not count:
+                continue
+            levels = [own for own in levels_of(self.at[count].frame, self.at[count].run) if own["editor"] == name]
+            start = f"After {quantity(count, 'edit')} in a row"
+            harmed = sorted((level for level in levels if level["is_harm"]), key=lambda level: -level["harm"])
+            verdicts = {level["verdict"] for level in levels}
+            if harmed:
+                losses = [f"{_LOST[own['about'], own['true_answer']]} {amount(own, own['sign'])}" for own in harmed]
+                beside = " more than after as many random changes of the same sizes" * (verdicts != {"no_control"})
+                yield f"{start} with {name} {and_list(losses)}{beside}."
+            elif verdicts <= {"no_worse", "better", "slightly_worse"} and verdicts:
+                yield f"{start} {name} has cost others no more than as many random changes of the same sizes."
+            elif verdicts:
+                yield f"{start} with {name} it is not decided whether others lost more than by chance."
+
+    def _groups(self) -> Iterator[str]:
+        count = max(min(self.standing.values()), min(self.at))
+        sentence = sentences.group_sentence(self.main.frame, self.main.run, self.settings)
+        if sentence and min(self.standing.values()):
+            yield f"After {quantity(count, 'edit')}: {sentence[:1].lower()}{sentence[1:]}"
+
+    def _rows(self, name: str, shown: Sequence[int]) -> Iterator[ScreenRow]:
+        """Yield a measure of every editor, and of its control below it, at some checkpoints."""
+        scale = 100 if name in SCALED else 1
+        for editor in (own for audited in self.run.audited for own in (audited, self.run.control_of(audited)) if own):
+            rows = self.curve[self.curve["editor"] == editor]
+            values = rows.groupby("checkpoint")[name].mean() * scale
+            cells = [minus(f"{values[count]:.1f}") if np.isfinite(values[count]) else "" for count in shown]
+            fallen = first_collapse(self.curve, editor)
+            if any(cells):
+                badge = "" if fallen is None else f"COLLAPSED at {fallen['checkpoint']:,}"
+                words = "random changes" if is_control(editor) else editor
+                yield ScreenRow(words, cells, badge, "bad", "" if fallen is None else fallen["alarm"])
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Name -> table with the column checkpoint; single edits and answers at the last checkpoint that stands."""
+        tables = {"curve": self.curve}
+        for name in ("levels", "groups", "contrasts", "other_facts", "efficacy"):
+            parts = [own.tables[name].assign(checkpoint=count) for count, own in self.at.items() if name in own.tables]
+            if parts:
+                tables[name] = pd.concat(parts, ignore_index=True)
+        return tables | {name: self.main.tables[name] for name in ("edits", "answers") if name in self.main.tables}
+
+    @cached_property
+    def checks(self) -> list[tuple[bool, str]]:
+        """That nothing collapsed, and what must hold before a finding at the last checkpoint that stands means much."""
+        fallen = [(name, first_collapse(self.curve, name)) for name in self.run.audited]
+        dated = [
+            (row is None, f"{name}: {'stands at every checkpoint' if row is None else row['alarm']}.")
+            for name, row in fallen
+        ]
+        return [*dated, *self.main.checks]
+
+    @cached_property
+    def figures(self) -> list[tuple[str, str, str, Figure]]:
+        """The curves of every editor beside its control, then the pictures of the last checkpoint that stands."""
+        ink, control = colours(self.run), self.run.control_of
+        with style():
+            curves = [
+                (f"curves_{name}", name, name, curve_figure(self.frame, self.curve, name, control(name), ink[name]))
+                for name in self.run.audited
+            ]
+        return [*curves, *self.main.figures]
+
+    def _parts(self) -> Iterator[Part]:
+        drawn = [
+            (name, svg(figure, f"Curves of {name}")) for kind, name, _, figure in self.figures if kind[:6] == "curves"
+        ]
+        yield Part("Edit after edit", [_METHOD], {"": drawn})
+        rows = [row for count, own in self.at.items() for row in _page_rows(count, own, self.curve)]
+        yield Part("Every checkpoint", [], table=pd.DataFrame(rows))
+        yield from self.main._parts()
+
+    def check(self) -> None:
+        """See `Report.check`; an editor that has collapsed fails, too.
+
+        Raises:
+            HarmError: With the finding.
+        """
+        if any(first_collapse(self.curve, name) is not None for name in self.run.audited):
+            raise HarmError(" ".join(self.screen.finding))
+        super().check()
+
+
+def _page_rows(count: int, own: Report, curve: pd.DataFrame) -> Iterator[dict[str, str]]:
+    """Yield a line of words for every level at a checkpoint."""
+    for level in levels_of(own.frame, own.run):
+        fallen = first_collapse(curve, level["editor"])
+        collapsed = fallen is not None and fallen["checkpoint"] <= count
+        sides = {"after it": level["own"], "after as many random changes": level["beside"]}
+        yield {
+            "edits": f"{count:,}",
+            "editor": level["editor"],
+            "who": LEVELS[level["about"], level["true_answer"]][0],
+            **{name: amount(side["change"], level["sign"]) if side else "" for name, side in sides.items()},
+            "concluded": "the model has collapsed" if collapsed else level_sentence(level, own.run),
+        }
+
+
+def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> SequenceReport:
+    """Return the report of a finished run of edits one after another; see `report`.
+
+    Contrasts of groups are decided at every checkpoint, each at the level alpha over the number of checkpoints.
+    """
+    runs, curve = read_sequence(folder, (settings.noise_floor, settings.noise_floor_log_odds))
+    settings = replace(settings, alpha=settings.alpha / len(runs))
+    at, standing = dict[int, Report](), dict.fromkeys(next(iter(runs.values())).audited, 0)
+    for count, run in runs.items():
+        frame = build_frame(run, settings).assign(checkpoint=count)
+        for name in run.audited:
+            fallen = first_collapse(curve, name)
+            if fallen is None or fallen["checkpoint"] > count:
+                standing[name] = count
+            else:
+                frame.loc[frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
+        at[count] = Report(run, settings, frame)
+    whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
+    first = max(min(standing.values()), min(at))
+    return SequenceReport(runs[first], settings, whole, at=at, curve=curve, standing=standing)
+
+
+def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:
+    """Read a finished run and compute its report.
+
+    Args:
+        run_folder: A run folder.
+        settings: What is declared before looking: margins, level, family, permutations, noise floors.
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: Its tables are damaged.
+    """
+    settings = settings or AuditSettings()
+    if read_manifest(Path(run_folder)).get("protocol") == "sequential":
+        return report_sequence(run_folder, settings)
+    run = read_run(run_folder, (settings.noise_floor, settings.noise_floor_log_odds))
+    frame = build_frame(run, settings)
+    stage("pages")
+    return Report(run, settings, frame)
