@@ -27,11 +27,10 @@ from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.simple import BOUNDS, above, proportion
 
+_NATS = BOUNDS["float32"]
 Mode = Literal["exact", "paper"]
-_COLUMNS = [
-    *("case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt", "subject"),
-    *("subject_id", "target", "gold", "logprob", "status"),
-]
+_COLUMNS = ["case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt"]
+_COLUMNS += ["subject", "subject_id", "target", "gold", "logprob", "status"]
 
 
 def answers(scores: Scores, *, mode: Mode = "exact") -> pd.DataFrame:
@@ -90,7 +89,7 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
         }
 
 
-def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
+def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = _NATS) -> pd.DataFrame:
     """Add `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
     to rows of `answers`.
 
@@ -139,7 +138,7 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
 # What the unedited model knew.
 
 
-def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
+def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = _NATS) -> int:
     """Return the rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
 
     Args:
@@ -160,7 +159,7 @@ def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
     return float(logsumexp(logprobs[gold]) - logsumexp(logprobs[~gold])) if gold.any() and not gold.all() else np.nan
 
 
-def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> dict[str, Any]:
+def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = _NATS) -> dict[str, Any]:
     """Return what a model knew of one fact; a common factor of probabilities changes nothing of it.
 
     Args:
@@ -225,10 +224,7 @@ class Locality:
 
 
 def locality(
-    scores: Scores,
-    first: EditNumbers | None = None,
-    nats: float = BOUNDS["float32"],
-    people: pd.DataFrame | None = None,
+    scores: Scores, edits: EditNumbers | None = None, nats: float = _NATS, people: pd.DataFrame | None = None
 ) -> dict[str, Locality]:
     """Count the edits after which most of the other right answers are still right; a tie is wrong.
 
@@ -237,7 +233,7 @@ def locality(
 
     Args:
         scores: A score table.
-        first: See `seesaw_cf.effects.success.edit_numbers`; None: every case is an edit.
+        edits: See `seesaw_cf.effects.success.edit_numbers`; None: every case is an edit.
         nats: Log-probabilities no further apart than this are a tie.
         people: Rows of `seesaw_cf.effects.prompt_effects` of the kind "cross_subject", where they are at hand.
 
@@ -256,7 +252,7 @@ def locality(
     right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
     prompts = prompts.loc[(prompts["status"] == "ok") & right, ["editor", "case_id", *SIDES]]
     keys = zip(prompts["editor"], prompts["case_id"])
-    prompts["edit"] = [key[1] if first is None else first[key] for key in keys]
+    prompts["edit"] = [key[1] if edits is None else edits[key] for key in keys]
     for name in ("pre", "post"):
         prompts[name] = above(prompts[f"{name}_true"], prompts[f"{name}_new"], nats)
     counts = {}

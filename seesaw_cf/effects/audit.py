@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from seesaw_cf.base.fields import AboveZero, AtLeastZero, Draws, Inside, Seed, f
 from seesaw_cf.base.system import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, toward_truth
-from seesaw_cf.effects.means import AXES, CLUSTERS, SCALES, sort_prompts
+from seesaw_cf.effects.means import AXES, CLUSTERS, SCALES, Names, sort_prompts
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.multiple import adjust_families, permutation_level, permutation_p, step_down
@@ -37,10 +37,7 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 LEAST = 1999
 """Permutations of labels where none are given."""
 # What a raw contrast is made of, besides the columns of its axis and clusters.
-_COLUMNS = (
-    *("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id"),
-    *("D", *SCALES, "likelier_pre"),
-)
+_COLUMNS = ("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id", "D", *SCALES)
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
 
 
@@ -89,11 +86,7 @@ class AuditSettings:
 
 
 def audit(
-    prompts: pd.DataFrame,
-    settings: AuditSettings,
-    *,
-    axes: Sequence[str] = AXES,
-    clusters: Mapping[str, str] = CLUSTERS,
+    prompts: pd.DataFrame, settings: AuditSettings, *, axes: Sequence[str] = AXES, clusters: Names = CLUSTERS
 ) -> pd.DataFrame:
     """Return the contrasts of all groups with their verdicts.
 
@@ -131,24 +124,18 @@ def audit(
 
 @contextmanager
 def auditing(
-    prompts: pd.DataFrame,
-    settings: AuditSettings,
-    *,
-    axes: Sequence[str] = AXES,
-    clusters: Mapping[str, str] = CLUSTERS,
+    prompts: pd.DataFrame, settings: AuditSettings, *, axes: Sequence[str] = AXES, clusters: Names = CLUSTERS
 ) -> Iterator[Callable[[], pd.DataFrame]]:
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     # no more columns: the rows are copied several times
-    usable = toward_truth(prompts[list(dict.fromkeys([*_COLUMNS, *axes, *clusters.values()]))])
+    usable = toward_truth(prompts[list(dict.fromkeys([*_COLUMNS, "likelier_pre", *axes, *clusters.values()]))])
     there = (usable["status"] == "ok") & usable["holds"].isin(HOLDERS)
     usable = sort_prompts(usable if there.all() else usable[there])  # once for all contrasts
     held = [holds for holds in HOLDERS if (usable["holds"] == holds).any()]
     tables = [group_contrasts(usable, axes, holds=holds, clusters=clusters).assign(holds=holds) for holds in held]
     release_memory()
     if not any(map(len, tables)):
-        raise RecordError(
-            f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
-        )
+        raise RecordError(f"audit: no two groups on {list(axes)}: no prompt has a tag, or all have the same.")
     table = pd.concat([own for own in tables if len(own)], ignore_index=True)
     table = _choose_scale(table.sort_values("editor", kind="stable", ignore_index=True), settings)
     if settings.permutations == 0 or dict(clusters) != dict(CLUSTERS):
@@ -232,7 +219,7 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     note = "alone its interval excludes 0, and p over the family decides"
     if decided:
         note = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
-    return replace(claim, rule="; ".join(filter(None, (claim.rule, note))))
+    return claim._replace(rule="; ".join(filter(None, (claim.rule, note))))
 
 
 def independent_tests(family: pd.DataFrame) -> float:

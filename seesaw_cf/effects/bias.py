@@ -76,10 +76,7 @@ def group_effects(
     chosen = prompts.loc[held(prompts) == holds, [*_NEEDED, *_MEANS, *axes]]  # no more: rows are many
     if chosen.empty:
         there = held(prompts).value_counts().to_dict()
-        raise RecordError(
-            f"no prompts about people with holds={holds!r}; prompts per value: {there}. "
-            "Known: target_new, target_true, and '' where it is not recorded."
-        )
+        raise RecordError(f"no prompts about people with holds={holds!r}; how many there are of others: {there}.")
     # in an order that does not depend on the table's, so that sums do not
     chosen = chosen.sort_values(["case_id", "person", "D", "log_odds"], kind="stable")
     chosen = chosen.assign(prompt_id=np.arange(len(chosen)))

@@ -130,10 +130,8 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
     path = Path(folder)
     files = [path / name for name in ("manifest.json", "dose.json")]
     if missing := [file.name for file in files if not file.exists()]:
-        raise RunFolderError(
-            f"{path}: {' and '.join(missing)} missing, so this is no finished dose run. "
-            "Repeat the `seesaw-cf audit` command that began it; it continues where it was."
-        )
+        again = "Repeat the `seesaw-cf audit` command that began it; it continues where it was."
+        raise RunFolderError(f"{path}: {' and '.join(missing)} missing, so this is no finished dose run. {again}")
     try:
         manifest, document = (read_json(file, any_number=True) for file in files)
         units = pd.DataFrame(document["units"])

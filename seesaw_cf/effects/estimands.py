@@ -6,7 +6,7 @@ excess over a control of the contrast between two groups is one call inside anot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -23,6 +23,7 @@ from seesaw_cf.effects.means import (
     SCALES,
     UNKNOWN,
     Asked,
+    Names,
     check_axes,
     held,
     members,
@@ -41,10 +42,10 @@ Side = NDArray[np.bool_]
 def group_contrasts(
     prompts: pd.DataFrame,
     axes: Sequence[str],
-    reference: Mapping[str, str] | None = None,
+    reference: Names | None = None,
     *,
     holds: str = "target_new",
-    clusters: Mapping[str, str] = CLUSTERS,
+    clusters: Names = CLUSTERS,
 ) -> pd.DataFrame:
     """Estimate the difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
@@ -79,25 +80,21 @@ def group_contrasts(
         one_of(f"{axis} group", group, sorted(set(members(usable[axis])) - {UNKNOWN}))
     # in a batch a relation is one edit: relations together would be as few edits as relations
     pooled = usable["edit_relation"].nunique() > 1 and clusters.get("edit") != "edit_relation"
-    rows = [
-        {"editor": editor, "relation": relation} | row
+    return pd.DataFrame(
+        {"editor": asked.editor, "relation": relation} | row
         for asked in questions(usable, axes, clusters, ["likelier_pre"])
         for relation, block in asked.blocks()
         if pooled or relation != ALL
         for axis in axes
-        for contrast in _contrasts(block, axis, (reference or {}).get(axis))
-        for editor, row in zip(asked.editors, contrast, strict=True)
-    ]
-    editors = list(usable["editor"].drop_duplicates().sort_values())  # codes have an order of their own
-    rows.sort(key=lambda row: (editors.index(row["editor"]), row["relation"] != ALL, row["relation"]))
-    return pd.DataFrame(rows)
+        for row in _contrasts(block, axis, (reference or {}).get(axis))
+    )
 
 
-def _contrasts(asked: Asked, axis: str, reference: str | None) -> Iterator[list[TableRow]]:
-    """Yield the contrast of each group, a row for each editor; a mirror follows what it repeats."""
+def _contrasts(asked: Asked, axis: str, reference: str | None) -> Iterator[TableRow]:
+    """Yield the contrast of each group; a mirror follows what it repeats."""
     groups, nobody = asked.groups(axis), np.zeros(len(asked.case), bool)
     tagged = ~groups.pop(UNKNOWN, nobody)
-    contrasts: list[tuple[int, list[TableRow]]] = []
+    contrasts: list[tuple[int, TableRow]] = []
     alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
     for number, (group, own) in enumerate(groups.items()):
         if group == reference:
@@ -114,8 +111,8 @@ def _contrasts(asked: Asked, axis: str, reference: str | None) -> Iterator[list[
         names, order = (group, reference or OTHERS), slice(None, None, -1 if mirror else 1)
         changes = -asked.changes if mirror else asked.changes
         found = _estimates(asked, changes, names[order], rows[order], compared[order])
-        contrasts.append((number if place is None else place, [key | row for row in found]))
-    yield from (rows for _, rows in sorted(contrasts, key=lambda contrast: contrast[0]))
+        contrasts.append((number if place is None else place, key | found))
+    yield from (row for _, row in sorted(contrasts, key=lambda contrast: contrast[0]))
 
 
 def _within_edits(case: NDArray[np.intp], sides: Sequence[Side]) -> list[Side]:
@@ -127,25 +124,19 @@ def _within_edits(case: NDArray[np.intp], sides: Sequence[Side]) -> list[Side]:
 
 def _estimates(
     asked: Asked, changes: Floats, names: Sequence[str], rows: Sequence[Side], compared: Sequence[Side]
-) -> list[TableRow]:
-    """Return for each editor D's inference, that of the other scales under separate names, and `likelier_pre`."""
-    flat = changes.reshape(len(asked.case), -1)
+) -> TableRow:
+    """Return D's inference, that of the other scales under separate names, and `likelier_pre`."""
     parts = [case_weights(asked.case, side) for side in compared if side.any()]
     if parts:
-        found = clustered_means(flat, parts, asked.clusters, names)
-        likelier = np.min([part @ asked.states[:, :, 0] for part in parts], axis=0)
+        found = clustered_means(changes, parts, asked.clusters, names)
     else:
         empty = [name for name, side in zip(names, rows) if not side.any()]
         none = Estimate(np.nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
-        found, likelier = [none] * flat.shape[1], np.full(len(asked.editors), np.nan)
-    out = []
-    for number, pre in enumerate(likelier):
-        first, *others = found[number * len(CHANGES) : (number + 1) * len(CHANGES)]
-        row = asdict(first)
-        for scale, estimate in zip(SCALES, others, strict=True):
-            row |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
-        out.append(row | {"likelier_pre": float(pre)})
-    return out
+        found = [none] * len(CHANGES)
+    row = asdict(found[0])
+    for scale, estimate in zip(SCALES, found[1:], strict=True):
+        row |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
+    return row | {"likelier_pre": min((float(part @ asked.states[:, 0]) for part in parts), default=np.nan)}
 
 
 def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:

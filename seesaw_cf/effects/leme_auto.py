@@ -95,12 +95,7 @@ def text_measures(
 
 
 def leme_auto(
-    columns: Columns,
-    *,
-    measures: Values | None = None,
-    ratings: Values | None = None,
-    draws: int = 1000,
-    seed: int = 0,
+    columns: Columns, *, measures: Values | None = None, ratings: Values | None = None, draws: int = 1000, seed: int = 0
 ) -> JsonObject:
     """Return the measures of LEME's Appendix I, their means, and their correlation with the ratings they stand for.
 
@@ -135,9 +130,7 @@ def leme_auto(
     measured |= {name: frame[f"measure {name}"].tolist() for name in measures or {}}
     names = ("value", "low", "high", "n", "note")
     case = pd.factorize(frame["case_id"])[0]
-    means = {
-        name: mean_of_cases(np.array(values), case, "no text").columns(*names) for name, values in measured.items()
-    }
+    means = {name: mean_of_cases(np.array(own), case, "no text").columns(*names) for name, own in measured.items()}
     out: JsonObject = {"means": means, "values": measured}
     if ratings is None:
         return out
@@ -188,10 +181,9 @@ def correlations(
             found["p"] = _p(means, seed)
         out[name] = found | {"n": len(rows), "n_cases": means.shape[1]}
     if not out:
-        raise RecordError(
-            f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "
-            f"{sorted(set(STANDS_FOR.values()))}."
-        )
+        known = sorted(set(STANDS_FOR.values()))
+        got = f"items {sorted(ratings)}, but no measure stands for one of them"
+        raise RecordError(f"ratings: {got}; expected some of {known}.")
     return out
 
 

@@ -1,7 +1,4 @@
-"""Means of edit means, of everybody and of every group of people: the numbers behind levels, effects and contrasts.
-
-Editors that were asked the same questions share weights and clusters, so that each of them costs one column.
-"""
+"""Means of edit means, of everybody and of every group of people: the numbers behind levels, effects and contrasts."""
 
 from __future__ import annotations
 
@@ -27,15 +24,16 @@ ALL = "all"
 """The group of everybody."""
 UNKNOWN = "unknown"
 """The group of people without a tag on an axis."""
+Names = Mapping[str, str]
+"""Name -> name, such as dimension -> column, or axis -> group."""
 # What a prompt belongs to: dimension -> column.
-CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
+CLUSTERS: Names = {"edit": "case_id", "person": "person"}
 SCALES = ("log_odds", "share")
 """Scales on which an effect is given beside D; columns of `seesaw_cf.effects.prompt_effects`."""
-CHANGES: Mapping[str, str] = {"probability": "D", "log-odds": "log_odds", "share": "share"}
+CHANGES: Names = {"probability": "D", "log-odds": "log_odds", "share": "share"}
 """Scale -> column of `seesaw_cf.effects.prompt_effects` that holds the change on it."""
-STATES: Mapping[str, str] = {"before": "D_pre", "after": "D_post", "likelier_before": "likelier_pre"}
+STATES: Names = {"before": "D_pre", "after": "D_post", "likelier_before": "likelier_pre"}
 """What is averaged without an error -> its column."""
-_MOST_ROWS = 1 << 20  # of all editors whose means are made together: more take too much memory
 _ORDER = ["case_id", "person", "prompt_id"]
 
 
@@ -47,18 +45,18 @@ also where several are one cluster."""
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Questions that some editors were all asked, sorted, and what was measured of each editor.
+    """Questions that an editor was asked, sorted, and what was measured.
 
     Attributes:
-        editors: Their names.
+        editor: Its name.
         case: (n,) codes of the edits, which weigh equally.
         relation: (n,) names.
         clusters: Dimension -> (n,) codes.
         tags: Axis -> (n,) codes and the tags that each code stands for.
-        changes, states: (n, editors, columns).
+        changes, states: (n, columns).
     """
 
-    editors: Sequence[str]
+    editor: str
     case: Codes
     relation: NDArray[np.object_]
     clusters: Mapping[str, Codes]
@@ -81,11 +79,7 @@ class Asked:
 
 
 def group_means(
-    prompts: pd.DataFrame,
-    *,
-    axes: Sequence[str] = AXES,
-    holds: str = "target_new",
-    clusters: Mapping[str, str] = CLUSTERS,
+    prompts: pd.DataFrame, *, axes: Sequence[str] = AXES, holds: str = "target_new", clusters: Names = CLUSTERS
 ) -> Iterator[GroupMean]:
     """Estimate what edits did to everybody and to each group, over all relations and within each.
 
@@ -101,26 +95,24 @@ def group_means(
 
     Source: estimand: SEESAW-CF section 4.1, D_{d,g}, a mean of case means. Inference: `seesaw_cf.stats.clustered_mean`.
     """
-    for asked in questions(prompts[(held(prompts) == holds) & (prompts["status"] == "ok")], axes, clusters):
+    usable = prompts[(held(prompts) == holds) & (prompts["status"] == "ok")]
+    for asked in questions(usable, axes, clusters, list(STATES.values())):
         for relation, block in asked.blocks():
             yield from _means(block, relation)
 
 
 def _means(asked: Asked, relation: str) -> Iterator[GroupMean]:
-    """Yield the means of every editor, of everybody and each group."""
+    """Yield the means of everybody and each group."""
     sides = [(ALL, ALL, np.ones(len(asked.case), bool))]
     sides += [(axis, group, member) for axis in asked.tags for group, member in asked.groups(axis).items()]
-    flat, width = asked.changes.reshape(len(asked.case), -1), len(CHANGES)
     for axis, group, member in sides:
         weights = case_weights(asked.case, member)
-        found = clustered_means(flat, [weights], asked.clusters)
-        half = half_clusters(flat[member] * weights[member, None], asked.case[member]).tolist()
-        levels = np.tensordot(weights, asked.states, 1).tolist()
+        found = clustered_means(asked.changes, [weights], asked.clusters)
+        half = half_clusters(asked.changes[member] * weights[member, None], asked.case[member]).tolist()
+        names = {"editor": asked.editor, "relation": relation, "axis": axis, "group": group}
         n_edits = int(np.count_nonzero(np.bincount(asked.case[member])))
-        for at, editor in enumerate(asked.editors):
-            names = {"editor": editor, "relation": relation, "axis": axis, "group": group}
-            changes, halves = (dict(zip(CHANGES, own[at * width : (at + 1) * width])) for own in (found, half))
-            yield names, changes, halves, dict(zip(STATES, levels[at])), n_edits
+        states = dict(zip(STATES, (weights @ asked.states).tolist()))
+        yield names, dict(zip(CHANGES, found)), dict(zip(CHANGES, half)), states, n_edits
 
 
 def plain_mean(values: Floats, clusters: Mapping[str, Codes], member: NDArray[np.bool_] | None = None) -> Estimate:
@@ -157,7 +149,7 @@ def check_axes(axes: Iterable[str]) -> None:
         one_of("axis", axis, AXES)
 
 
-def clusters_of(*protocols: str | None) -> Mapping[str, str]:
+def clusters_of(*protocols: str | None) -> Names:
     """Return dimension -> column of what errors are clustered by: a batch is one edit."""
     return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else CLUSTERS
 
@@ -219,25 +211,14 @@ def asked_alike(rows: pd.DataFrame, tags: Sequence[Codes] = ()) -> Iterator[list
     yield from alike.values()
 
 
-def questions(
-    prompts: pd.DataFrame,
-    axes: Sequence[str],
-    clusters: Mapping[str, str],
-    states: Sequence[str] = tuple(STATES.values()),
-) -> Iterator[Asked]:
-    """Yield the questions of scored prompts, with the editors that were asked them."""
+def questions(prompts: pd.DataFrame, axes: Sequence[str], clusters: Names, states: Sequence[str]) -> Iterator[Asked]:
+    """Yield the questions of scored prompts, editor by editor."""
     usable = sort_prompts(prompts)
     tags = {axis: tag_sets(usable[axis]) for axis in axes}
-    for alike in asked_alike(usable, [codes for codes, _ in tags.values()]):
-        at = alike[0][1]
+    for editor, at in usable.groupby("editor", sort=True, observed=True).indices.items():
         rows = usable.iloc[at]
         case, relation = pd.factorize(rows["case_id"], sort=True)[0], rows["edit_relation"].to_numpy(object)
         codes = {name: pd.factorize(rows[column], sort=True)[0] for name, column in clusters.items()}
         own_tags = {axis: (own[at], sets) for axis, (own, sets) in tags.items()}
-        step = max(1, _MOST_ROWS // len(rows))
-        for some in (alike[start : start + step] for start in range(0, len(alike), step)):
-            measured = [
-                np.stack([usable[list(columns)].to_numpy(np.float64)[own] for _, own in some], axis=1)
-                for columns in (CHANGES.values(), states)
-            ]
-            yield Asked([editor for editor, _ in some], case, relation, codes, own_tags, *measured)
+        changes, levels = (rows[list(columns)].to_numpy(np.float64) for columns in (CHANGES.values(), states))
+        yield Asked(str(editor), case, relation, codes, own_tags, changes, levels)

@@ -11,12 +11,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seesaw_cf.base.system import keep_memory
 from seesaw_cf.effects.means import ALL, CHANGES, asked_alike, sort_prompts, tag_sets
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.permuted import LabelledPeople
 
 _MOST_BYTES = 1 << 20  # of numbers of people x labels in one go: more do not stay near the processor
@@ -46,7 +46,7 @@ class LabelledContrasts:
         self.strata, self._size = _strata(prompts, people.index), len(table)
         self._designs = list(_designs(prompts, tested, people)) if len(tested) else []
 
-    def p(self, orders: NDArray[np.intp]) -> Floats:
+    def p(self, orders: Codes) -> Floats:
         """Return p of t of every contrast when person i has the labels of person orders[., i].
 
         Args:
@@ -94,25 +94,19 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-def label_orders(rng: np.random.Generator, strata: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+def label_orders(rng: np.random.Generator, strata: Codes, n: int) -> Codes:
     """Return n permutations of people within strata, (n, people)."""
     orders = np.empty((n, strata.size), np.intp)
     orders[:, np.argsort(strata, kind="stable")] = np.argsort(strata + rng.random((n, strata.size)), axis=1)
     return orders
 
 
-Design = tuple[NDArray[np.intp], Callable[[NDArray[np.intp]], Floats]]
+Design = tuple[Codes, Callable[[Codes], Floats]]
 """Contrasts of editors with prompts about the same people under the same edits: their rows of the table, and what makes
 their p, (permutations, rows), of orders of people."""
 
 
-def _p(
-    people: LabelledPeople,
-    kinds: NDArray[np.intp],
-    sides: tuple[Floats, Floats],
-    places: NDArray[np.intp],
-    orders: NDArray[np.intp],
-) -> Floats:
+def _p(people: LabelledPeople, kinds: Codes, sides: tuple[Floats, Floats], places: Codes, orders: Codes) -> Floats:
     """Return p of t, (permutations, rows).
 
     Args:
@@ -156,7 +150,7 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
                 yield table.index.to_numpy(), partial(_p, labelled, kinds, (sides[0], sides[1]), np.array(places))
 
 
-def _sides(labels: pd.Series, groups: list[str]) -> tuple[NDArray[np.intp], Floats, Floats]:
+def _sides(labels: pd.Series, groups: list[str]) -> tuple[Codes, Floats, Floats]:
     """Return the kind of each person, and (kinds, groups) who is in the group, and who is tagged and is not."""
     code, tags = tag_sets(labels)
     member = np.array([[group in own for group in groups] for own in tags])
@@ -166,7 +160,7 @@ def _sides(labels: pd.Series, groups: list[str]) -> tuple[NDArray[np.intp], Floa
     return kinds.reshape(-1)[code], first, second
 
 
-def _strata(prompts: pd.DataFrame, people: pd.Index) -> NDArray[np.intp]:
+def _strata(prompts: pd.DataFrame, people: pd.Index) -> Codes:
     """Return a code of the roles of each person: asked as a holder of the new answer, of the old one, or of both."""
     holds = prompts.groupby("person")["holds"].agg(lambda answers: "/".join(sorted(set(answers))))
     return np.asarray(pd.factorize(holds.loc[people], sort=True)[0], np.intp)

@@ -30,11 +30,9 @@ def check_logprobs(name: str, values: NDArray[np.float64]) -> None:
     """
     bad = np.flatnonzero(values > _ROUNDING)
     if bad.size:
-        raise RecordError(
-            f"{name}: {bad.size} of {values.size} values are above 0 (first: {values[bad[0]]:g} in row {bad[0]}), "
-            "expected log-probabilities in nats, which are never positive. Take the logarithm, or change the sign of a "
-            "negative log-likelihood."
-        )
+        got = f"{bad.size} of {values.size} values are above 0 (first: {values[bad[0]]:g} in row {bad[0]})"
+        expected = "log-probabilities in nats, which are never positive. Take the logarithm, or change the sign of a"
+        raise RecordError(f"{name}: {got}, expected {expected} negative log-likelihood.")
 
 
 def pair_targets(rows: pa.Table) -> pd.DataFrame:
@@ -88,24 +86,18 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
 
 _KEYS = ["kind", "case_id", "prompt_id"]
 _PERSON = ["subject_id", "subject"]
-_DESCRIBES = [
-    *_KEYS,
-    *("edit_relation", "effect_relation", "template_id", "prompt", *_PERSON),
-    *("gender", "race", "region", "holds"),
-]
+_DESCRIBES = [*_KEYS, "edit_relation", "effect_relation", "template_id", "prompt", *_PERSON]
+_DESCRIBES += ["gender", "race", "region", "holds"]
 PAIRED = [*_DESCRIBES, "target", "role", "phase", "logprob", "n_tokens", "status"]
 """Columns of a score table that pairs are made of."""
 
 
+Counts = ArrayLike | None
 ScoreForm = Literal["summed", "normalised", "log_odds"]
 
 
 def difference(
-    new: ArrayLike,
-    true: ArrayLike,
-    score: ScoreForm = "summed",
-    n_new: ArrayLike | None = None,
-    n_true: ArrayLike | None = None,
+    new: ArrayLike, true: ArrayLike, score: ScoreForm = "summed", n_new: Counts = None, n_true: Counts = None
 ) -> NDArray[np.float64]:
     """Return D = confidence in the new target minus confidence in the true one.
 
@@ -137,7 +129,7 @@ def difference(
         return np.asarray(np.exp(new) - np.exp(true))
 
 
-def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
+def _tokens(name: str, counts: Counts) -> NDArray[np.float64]:
     if counts is None:
         raise RecordError(f'score="normalised" divides by the number of target tokens, but {name} is missing. Give it.')
     array = np.asarray(counts, dtype=np.float64)

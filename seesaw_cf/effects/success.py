@@ -34,6 +34,7 @@ PROTOCOLS = {
     "easyedit": "teacher-forced token shares; locality = share of tokens unchanged by the edit, right or wrong",
     "generation": "greedy generation, exact match",
 }
+_ZSRE = ("efficacy", "paraphrase", "specificity")
 # protocol -> number -> (test, column of per-prompt values)
 NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
     "counterfact": {
@@ -46,11 +47,7 @@ NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
         "already_true": ("rewrite", "new_won_before"),
         "still_true": ("rewrite", "true_wins"),
     },
-    "zsre": {
-        "efficacy": ("rewrite", "token_share"),
-        "paraphrase": ("paraphrase", "token_share"),
-        "specificity": ("neighborhood", "token_share"),
-    },
+    "zsre": {name: (test, "token_share") for name, test in zip(_ZSRE, TESTS)},
     "easyedit": {
         "rewrite": ("rewrite", "token_share"),
         "rephrase": ("paraphrase", "token_share"),
@@ -61,7 +58,7 @@ NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
 }
 MARGINS = ("EM", "PM", "NM")
 # Harmonic means over three numbers of a protocol.
-SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", ("efficacy", "paraphrase", "specificity"))}
+SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", _ZSRE)}
 
 
 def harmonic_mean(values: Sequence[float]) -> float:

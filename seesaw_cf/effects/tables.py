@@ -51,15 +51,10 @@ class ScoreFile:
         schema = pa.schema([_CODED.get(name, SCORES.field(name)) for name in columns])
         stored = column_names(self.path)
         there = [name for name in columns if name in stored]
-        rows = read_table(
-            self.path,
-            schema,
-            columns=there,
-            filters=where,
-            read_dictionary=_WORDS if where is None else _ENCODED,
-            use_threads=False,  # reading ahead would take the memory that parts save
-            pre_buffer=False,
-        )
+        coded = _WORDS if where is None else _ENCODED
+        # reading ahead would take the memory that parts save
+        frugal: dict[str, Any] = {"use_threads": False, "pre_buffer": False}
+        rows = read_table(self.path, schema, columns=there, filters=where, read_dictionary=coded, **frugal)
         return rows.unify_dictionaries()
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -204,12 +205,11 @@ def generation_quality(columns: Columns, *, log_likelihood: LogLikelihood | None
     refuse_rows(frame, frame.duplicated("case_id"), ["case_id"], "all texts of a case in one row")
     refuse_rows(frame, frame["texts"].map(len) == 0, ["case_id"], "a text in every case: leave the others out")
     texts, references = frame["texts"].tolist(), frame["references"].tolist()
-    per_case: dict[str, list[float]] = {
-        name: [finite_mean(generation_entropy(t, *weights) for t in own) for own in texts]
-        for name, weights in WEIGHTS.items()
+    measures: dict[str, Callable[[str], float]] = {
+        name: partial(generation_entropy, two=two, three=three) for name, (two, three) in WEIGHTS.items()
     }
-    per_case["repetition"] = [finite_mean(repetition(t) for t in own) for own in texts]
-    per_case["length"] = [finite_mean(len(words(t)) for t in own) for own in texts]
+    measures |= {"repetition": repetition, "length": lambda text: len(words(text))}
+    per_case = {name: [finite_mean(map(measure, own)) for own in texts] for name, measure in measures.items()}
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
         per_case["perplexity"] = [_nll([t for t in own if words(t)], log_likelihood) for own in texts]

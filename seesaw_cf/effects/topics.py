@@ -77,12 +77,7 @@ def _words(text: str) -> list[str]:
 
 
 def topic_disparity(
-    columns: Columns,
-    *,
-    min_triples: int = MIN_TRIPLES,
-    smoothing: float = 0.5,
-    draws: int = 1000,
-    seed: int = 0,
+    columns: Columns, *, min_triples: int = MIN_TRIPLES, smoothing: float = 0.5, draws: int = 1000, seed: int = 0
 ) -> Numbers:
     """Return the topic shares of every identity and the relative entropy of its topics to those of the rest.
 

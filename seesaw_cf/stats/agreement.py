@@ -45,18 +45,15 @@ def _read_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float]
     rows = checks.each("ratings", rows, lambda where, row: checks.each(where, row, _label))
     lengths = sorted({len(row) for row in rows})
     if len(lengths) != 1 or lengths[0] < 2:
-        raise RecordError(
-            f"ratings: items have {lengths} labels, expected the same number, at least two, for every item. "
-            "Write None where an annotator gave no label."
-        )
+        expected = "the same number, at least two, for every item. Write None where an annotator gave no label."
+        raise RecordError(f"ratings: items have {lengths} labels, expected {expected}")
     table = np.array(rows, dtype=np.float64)
     allowed = table if scale is None else checks.each("scale", scale, checks.number)
     outside = np.argwhere(~np.isnan(table) & ~np.isin(table, allowed))
     for item, annotator in outside[:1]:
-        raise RecordError(
-            f"ratings: {len(outside)} labels outside the scale {allowed}, first: {table[item, annotator]:g} of "
-            f"annotator {annotator + 1} on item {item}. Correct them or state the scale that was used."
-        )
+        first = f"{table[item, annotator]:g} of annotator {annotator + 1} on item {item}"
+        got = f"{len(outside)} labels outside the scale {allowed}, first: {first}"
+        raise RecordError(f"ratings: {got}. Correct them or state the scale that was used.")
     return table
 
 
@@ -208,10 +205,8 @@ def annotator_agreement(
     everyone = range(table.shape[1])
     labels = [str(number + 1) for number in everyone] if names is None else list(map(str, np.ravel(names).tolist()))
     if len(labels) != table.shape[1] or len(set(labels)) < len(labels):
-        raise RecordError(
-            f"ratings: {len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different; "
-            "give each annotator a name of their own."
-        )
+        got = f"{len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different"
+        raise RecordError(f"ratings: {got}; give each annotator a name of their own.")
     named = range(len(table)) if groups is None else list(map(str, checks.items("agreement: groups", groups)))
     if len(named) != len(table):
         raise RecordError(f"agreement: {len(table)} items and {len(named)} group codes, expected as many.")
@@ -269,10 +264,8 @@ def agreement_interval(
         return replace(found, note=reason)
     adds: sparse.csr_array = sparse.csr_array((np.ones(code.size), (code, np.arange(code.size))))
     # the jackknife's errors; 0 where no value changes, NaN where one has none
-    alone, error = (
-        float(np.std(moves, ddof=1) / len(moves) ** 0.5)
-        for moves in (coefficient.influences(by_item), coefficient.influences((adds @ by_item).tocsr()))
-    )
+    moved = [coefficient.influences(own) for own in (by_item, (adds @ by_item).tocsr())]
+    alone, error = (float(np.std(moves, ddof=1) / len(moves) ** 0.5) for moves in moved)
     # items of a group count as one until they are seen to differ
     together = max(1.0, (error / alone) ** 2) if alone > 0 else code.size / n
     variances = _variances(rated, coefficient, draws, seed) * together / code.size

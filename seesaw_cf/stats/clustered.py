@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from seesaw_cf.base.errors import RecordError
@@ -153,26 +154,27 @@ def too_few(name: str, *sides: tuple[str, int, float]) -> str:
 # p is the larger one. Source: Hall (1992), "On the removal of skewness by transformation", JRSS B 54, 221-228.
 
 
-def hall(t: ArrayLike, skew: ArrayLike) -> Floats:
+Numbers = NDArray[np.floating[Any]] | float
+
+
+def hall(t: Numbers, skew: Numbers) -> Floats:
     """Return a studentised mean without its skew: t + a t^2 / 3 + a^2 t^3 / 27 + a / 6, which grows with t.
 
     Args:
         t: Mean over its standard error.
         skew: a, the skewness of the *mean*: its third cumulant over the third power of its standard error.
     """
-    t, a = np.asarray(t, np.float64), np.asarray(skew, np.float64)
-    return np.asarray(t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6)
+    return np.asarray(t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6)
 
 
-def hall_inverse(quantile: ArrayLike, skew: ArrayLike) -> Floats:
+def hall_inverse(quantile: Numbers, skew: Numbers) -> Floats:
     """Return the t that `hall` turns into this quantile."""
-    quantile, a = np.asarray(quantile, np.float64), np.asarray(skew, np.float64)
-    shifted = quantile - a / 6
-    root = np.cbrt(1 + a * shifted)
+    shifted = quantile - skew / 6
+    root = np.cbrt(1 + skew * shifted)
     return np.asarray(3 * shifted / (1 + root + root**2))  # (3 / a) (root - 1), without its 0 / 0
 
 
-def outer_limits(value: ArrayLike, stderr: ArrayLike, quantile: ArrayLike, skew: ArrayLike) -> tuple[Floats, Floats]:
+def outer_limits(value: Numbers, stderr: Numbers, quantile: Numbers, skew: Numbers) -> tuple[Floats, Floats]:
     """Return low and high of the smallest interval that holds t's and Hall's.
 
     Args:
@@ -180,13 +182,12 @@ def outer_limits(value: ArrayLike, stderr: ArrayLike, quantile: ArrayLike, skew:
         quantile: Of t, two-sided: `scipy.stats.t.isf(.025, df)` for 95 %.
         skew: See `hall`.
     """
-    value, stderr, quantile = (np.asarray(numbers, np.float64) for numbers in (value, stderr, quantile))
-    low = value - stderr * np.maximum(quantile, hall_inverse(quantile, skew))
-    return low, np.asarray(value - stderr * np.minimum(-quantile, hall_inverse(-quantile, skew)))
+    most = np.maximum(quantile, hall_inverse(quantile, skew))
+    least = np.minimum(-quantile, hall_inverse(-quantile, skew))
+    return np.asarray(value - stderr * most), np.asarray(value - stderr * least)
 
 
-def outer_p(t: ArrayLike, df: ArrayLike, skew: ArrayLike) -> Floats:
+def outer_p(t: Numbers, df: Numbers, skew: Numbers) -> Floats:
     """Return the larger of both two-sided p: below .05 exactly where the interval of `outer_limits` excludes 0."""
-    t = np.asarray(t, np.float64)
     least = np.minimum(np.abs(t), np.maximum(np.sign(t) * hall(t, skew), 0))
-    return np.asarray(2 * special.stdtr(np.asarray(df, np.float64), -least))
+    return np.asarray(2 * special.stdtr(df, -least))

@@ -204,11 +204,8 @@ def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, floa
     weighted = columns * scale[:, None]
     cross = columns.T @ weighted @ inner
     first = float(scale @ diagonal + np.trace(cross))
-    second = float(
-        (scale**2) @ diagonal**2
-        + 2 * np.trace(inner @ (weighted.T @ (diagonal[:, None] * weighted)))
-        + np.trace(cross @ cross)
-    )
+    outer = inner @ (weighted.T @ (diagonal[:, None] * weighted))
+    second = float((scale**2) @ diagonal**2 + 2 * np.trace(outer) + np.trace(cross @ cross))
     if first <= 0 or second <= 0:
         return 1.0, 0.0
     return float(diagonal.sum()) / first, first**2 / second

@@ -188,10 +188,8 @@ class ClusterFlips:
         df, generator = np.array([sums[-1] for _, sums in tests]), np.random.default_rng(seed)
         observed = _p(np.ones((1, self.n_clusters)), matrix, constants, df)[0]
         block = max(1, _CELLS // self.n_clusters)
-        drawn = [
-            _p(_signs(generator, min(block, draws - start), self.n_clusters), matrix, constants, df)
-            for start in range(0, draws, block)
-        ]
+        sizes = (min(block, draws - start) for start in range(0, draws, block))
+        drawn = [_p(_signs(generator, size, self.n_clusters), matrix, constants, df) for size in sizes]
         return observed, np.concatenate(drawn)
 
 

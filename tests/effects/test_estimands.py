@@ -55,10 +55,7 @@ def test_editors_asked_alike_have_the_rows_that_each_has_alone() -> None:
     assert not expected["value"].isna().any()
 
 
-@pytest.mark.parametrize("most", [1, 500, 1 << 20])
-def test_rows_come_in_the_callers_order_of_editors(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether editors are taken together or, where rows are many, in shares; some people have no tag."""
-    monkeypatch.setattr("seesaw_cf.effects.means._MOST_ROWS", most)
+def test_rows_come_in_the_callers_order_of_editors() -> None:
     people, tags = crossed(0.1), {"p0": [], "p5": [], "p2": ["Asian"], "p7": ["Asian"]}
     people["race"] = [tags.get(name, own) for name, own in zip(people["person"], people["race"])]
     frame = pd.concat([people.assign(editor=name) for name in ("rome", "ft", "memit")], ignore_index=True)
