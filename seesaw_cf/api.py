@@ -298,7 +298,7 @@ def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> Lo
         return None
     if tokenizer is not None and not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise RecordError(
-            f"audit: the second argument is {shown(tokenizer)}, expected the tokenizer of a model in memory. Name the "
+            f"audit: the second argument is {_words(tokenizer)}, expected the tokenizer of a model in memory. Name the "
             "others: editor=... for a method that edits, changed=... for a model that is changed already."
         )
     if isinstance(model, str):
@@ -317,6 +317,11 @@ def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> Lo
             "(model.merge_and_unload()), or give its base and the adapter as `changed`."
         )
     return LoadedModel(model, tokenizer, corpus)
+
+
+def _words(value: object) -> str:
+    """Return a text as it is written, and of an object its class: a model is printed on fifty lines."""
+    return shown(value) if isinstance(value, str) else f"of the class {type(value).__name__}"
 
 
 def _temporary() -> tempfile.TemporaryDirectory[str]:
@@ -355,7 +360,7 @@ def _held(name: str, change: object) -> tuple[str, ChangedModel | None]:
     model, own = change if isinstance(change, tuple) and len(change) == 2 else (change, None)
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         raise RecordError(
-            f"audit: changed is {shown(change)}, expected a folder, file or Hub id, a WeightDelta, a model in memory "
+            f"audit: changed is {_words(change)}, expected a folder, file or Hub id, a WeightDelta, a model in memory "
             "or a pair of it and its tokenizer, or a mapping of names to these."
         )
     held: Any = model

@@ -259,7 +259,7 @@ class Job:
         for name, where in map(partial(_place, "--changed"), self.changed):
             if {name, name.split("-")[0]} & {*EDITORS, *self.names, *CONTROLS, "unedited", *places}:
                 raise UnknownNameError(
-                    f"--changed: the name {name!r} is that of another model, an editor or a control. Choose another."
+                    f"changed: the name {name!r} is that of another model, an editor or a control. Choose another."
                 )
             places[name] = where
         return places
