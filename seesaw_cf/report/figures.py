@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -95,11 +95,11 @@ def colours(run: RunResult) -> dict[str, str]:
     return {name: own.get(name, CONTROL_COLOUR) for name in run.editors}
 
 
-def draw_panels(panels: Sequence[Panel], *, one_axis: bool = False) -> Figure:
-    """Return panels one below another, on one axis where they share it."""
+def draw_panels(panels: Sequence[Panel]) -> Figure:
+    """Return panels one below another, on one axis where they have one unit."""
     from matplotlib.figure import Figure
 
-    rows = [max(1, len(panel.labels)) for panel in panels]
+    rows, one_axis = [max(1, len(panel.labels)) for panel in panels], len({panel.label for panel in panels}) == 1
     more = sum(len(wrap(panel.title, _TITLE)[1:]) for panel in panels)
     height = (sum(rows) + 0.75 * more) * _ROW + (0.45 if one_axis else 0.85) * len(panels) + 0.35
     with style():
@@ -107,6 +107,8 @@ def draw_panels(panels: Sequence[Panel], *, one_axis: bool = False) -> Figure:
         axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=rows, sharex=one_axis)[:, 0]
         for ax, panel in zip(axes, panels, strict=True):
             _draw(ax, panel)
+            if panel is panels[-1] or not one_axis:
+                ax.set_xlabel(panel.label)
     return figure
 
 
@@ -122,15 +124,11 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_ylim(len(panel.labels) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     ax.set_title("\n".join(wrap(panel.title, _TITLE)))
-    ax.set_xlabel(panel.label)
 
 
-def figures_of(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, str, str, Figure]]:
-    """Yield name, editor ("" = all), caption and picture.
-
-    First what happened to everybody, a panel a level, each editor above its control; then of each editor and true
-    answer every group's mean change with its people, beside its control's.
-    """
+def level_figures(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, str, str, Figure]]:
+    """Yield name, editor ("" = all), caption and picture of what happened to everybody: a panel a level, each editor
+    above its control."""
     pairs = [(editor, *(control for of, control in run.controls if of == editor)) for editor in run.audited]
     order = list(dict.fromkeys(name for pair in pairs for name in pair))
     panels = []
@@ -140,18 +138,31 @@ def figures_of(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, str, 
             title = f"{answer} answer true: {measure}".capitalize() if answer else "Other facts: right answers lost"
             panels.append(_panel(own, title, "editor", [name for name in order if name in set(own["editor"])], run))
     if panels:
-        yield "levels", "", "What happened to everybody, with intervals", draw_panels(panels)
+        yield "levels", "", "What happened to everybody, with likely ranges", draw_panels(panels)
+
+
+def group_figures(
+    frame: pd.DataFrame, run: RunResult, most: int | None = None
+) -> Iterator[tuple[str, str, str, Figure]]:
+    """Yield name, editor, caption and picture of every group's mean change with its people, beside its control's.
+
+    Args:
+        frame: Numbers.
+        run: The run.
+        most: Of each axis this many groups, those with most people; None = all.
+    """
     for editor, answer in product(run.audited, ("old", "new")):
         own = _changes(frame, "other_people", answer, [editor], [editor, run.control_of(editor)])
         panels = []
         for axis in (ALL, *AXES):
             if len(rows := own[(own["axis"] == axis) & (own["group"] != UNKNOWN)]):
-                names = in_order(rows["group"], (ALL, *groups.AXES.get(axis, ())))
+                largest = rows.sort_values("n_people", ascending=False)["group"].unique()[:most]
+                names = in_order(largest, (ALL, *groups.AXES.get(axis, ())))
+                rows = rows[rows["group"].isin(names)]
                 panels.append(_panel(rows, "" if axis == ALL else axis, "group", names, run))
         if panels:
-            panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
             caption = f"People for whom the {answer} answer is true"
-            yield f"forest_{editor}_{answer}", editor, caption, draw_panels(panels, one_axis=True)
+            yield f"forest_{editor}_{answer}", editor, caption, draw_panels(panels)
 
 
 def _changes(
@@ -173,9 +184,10 @@ def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run:
         value, low, high = (sign * factor * float(row[key]) for key in ("value", "low", "high"))
         y = names.index(row[line]) + (0.16 if below else -0.16 if line == "group" else 0.0)
         marks.append((y, value, low, high, colours(run)[row["editor"]]))
-    people = rows.groupby(line)["n_people"].max()
+    people, known = rows.groupby(line)["n_people"].max(), set(rows.loc[np.isfinite(rows["low"]), line])
     counted = [f"{'everybody' if name == ALL else name} ({people[name]:,})" for name in names]
-    labels = counted if line == "group" else names
+    few = ["" if name in known else ": too few" for name in names]
+    labels = list(map("".join, zip(counted, few))) if line == "group" else names
     return Panel(title, labels, marks, factor * float(rows["margin"].iloc[0]), f"worse, {unit} \u2192")
 
 

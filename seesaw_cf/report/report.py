@@ -18,7 +18,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import AXES
 from seesaw_cf.report import sentences
-from seesaw_cf.report.figures import figures_of, save_figure, svg
+from seesaw_cf.report.figures import group_figures, level_figures, save_figure, svg
 from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult
@@ -75,7 +75,9 @@ class Report:
         beside = [control_words(name, run).removeprefix("a ") for _, name in run.controls[:1]]
         changed = run.manifest.get("edited", {})
         notes = [
-            sentences.efficacy_sentence(frame, run),
+            " ".join(
+                [sentences.efficacy_sentence(frame, run), "" if several else sentences.ranges_sentence(levels)]
+            ).strip(),
             sentences.controls_note(run),
             *run.manifest.get("notes", []),
             *(f"{name}: {note}." for name, facts in changed.items() for note in facts.get("notes", ())),
@@ -98,13 +100,8 @@ class Report:
 
     @cached_property
     def figures(self) -> list[tuple[str, str, str, Figure]]:
-        """The pictures, see `seesaw_cf.report.figures.figures_of`."""
-        return list(figures_of(self.frame, self.run))
-
-    @cached_property
-    def checks(self) -> list[tuple[bool, str]]:
-        """What must hold before a finding means much."""
-        return gates(self.frame, self.run)
+        """The pictures, see `seesaw_cf.report.figures`."""
+        return [*level_figures(self.frame, self.run), *group_figures(self.frame, self.run)]
 
     def page(self) -> str:
         """Return the page."""
@@ -117,9 +114,10 @@ class Report:
         )
         foot = [LABELS, *([] if self.run.asked_only else [FALSE_FACTS]), method, _provenance(self.run)]
         command = repeat_command(self.run.manifest) if self.run.manifest.get("job") else ""
-        return render_page(
-            self.screen, list(self._parts()), checks=self.checks, tables=listed, foot=foot, command=command
-        )
+        groups = next(group_figures(self.frame, self.run, most=4), None)
+        picture = svg(groups[-1], f"{groups[-2]}, by group") if groups else None
+        more = {"checks": gates(self.frame, self.run), "tables": listed, "foot": foot, "command": command}
+        return render_page(self.screen, list(self._parts()), picture=picture, **more)
 
     def _parts(self) -> Iterator[Part]:
         drawn = dict[str, list[tuple[str, Markup]]]()
@@ -149,7 +147,7 @@ class Report:
         return {
             "screen": self.screen.record(),
             "levels": rows_of(self.tables.get("levels", pd.DataFrame())),
-            "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
+            "checks": [{"holds": holds, "rule": rule} for holds, rule in gates(self.frame, self.run)],
             "settings": asdict(self.settings) | {"noise_floor": self.run.floor},
             "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
         }

@@ -121,8 +121,8 @@ def _paragraph(text: str, width: int, indent: str = "", later: str | None = None
 # The page: a first screen, parts with pictures and tables, files, and how it was made.
 
 READING = (
-    "Numbers in brackets hold the true value in 95 % of such studies. Counts stand first; points are points of "
-    "probability, and harm is always above 0 and to the right."
+    "Numbers in brackets are likely ranges: 95 % of such ranges hold the true value. Points are points of probability; "
+    "harm is always above 0 and to the right."
 )
 LABELS = (
     "Race, region and gender are what public records say about people; nothing is inferred from a name. A person may "
@@ -165,6 +165,7 @@ def render_page(
     foot: Sequence[str] = (LABELS,),
     command: str = "",
     reading: str = READING,
+    picture: Markup | None = None,
 ) -> str:
     """Return a page that needs no network and runs its own script only; text from data and models is escaped.
 
@@ -176,9 +177,10 @@ def render_page(
         foot: How it was made.
         command: What repeats it.
         reading: How its numbers are read.
+        picture: SVG beside the first screen.
     """
     words = {"screen": screen, "parts": parts, "checks": checks, "tables": tables, "foot": foot, "command": command}
-    return _template().render(**words, reading=reading)
+    return _template().render(**words, reading=reading, picture=picture)
 
 
 def write_files(folder: Path, page: str, record: object, tables: Mapping[str, pd.DataFrame]) -> None:

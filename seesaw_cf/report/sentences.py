@@ -6,6 +6,7 @@ known. The noun is "edit" or "change". Harm is always above 0; no size is named 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -28,6 +29,7 @@ from seesaw_cf.report.words import (
     capital,
     control_words,
     digits_for,
+    minus,
     percent,
     relation_name,
     size,
@@ -79,7 +81,7 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
     if verdicts == {"no_control"}:
         return f"nothing that was asked is shown to be worse{turned}"
     if verdicts == {"too_few"}:
-        return f"too little was asked to tell what chance does{turned}: {levels[0]['note']}"
+        return f"it cannot be told whether more got worse than by chance{turned}: {levels[0]['note']}"
     return f"it is not decided whether more got worse than by chance{turned}"
 
 
@@ -136,14 +138,26 @@ def _count(share: pd.Series) -> str:
 
 
 def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
-    """Return how many edits worked: "The new answer is the likelier one after 137 of 137 memit edits (1 before)."."""
-    parts = [
-        f"{_count(after)} {editor} edits ({round(before['value'] * before['n'])} before)"
-        for editor, before, after in efficacy_rows(frame, run)
-    ]
+    """Return how many edits worked, their new answer being the likelier one: "The edits worked: 137 of 137."."""
+    several = len(run.audited) > 1
+    parts = [_count(after) + f" ({editor})" * several for editor, _, after in efficacy_rows(frame, run)]
     if parts:
-        return f"The new answer is the likelier one after {', '.join(parts)}."
+        return f"The {run.noun}s worked: {', '.join(parts)}."
     return "" if run.asked_only else "Whether the edits worked was not measured."
+
+
+def ranges_sentence(levels: Sequence[Row]) -> str:
+    """Return the likely ranges of what is worse: "Likely ranges (95 %): 51 of 80 is 52 to 74 %."; "" without any."""
+    parts = []
+    for level in (level for level in levels if level["is_harm"]):
+        facts = level["about"] == "other_facts"
+        row, (factor, unit) = level["own"]["turned_wrong" if facts else "change"], unit_of(level["scale"])
+        shown = (1 - row[end] if facts else level["sign"] * row[end] for end in ("value", "low", "high"))
+        low, value, high = sorted(factor * number for number in shown)
+        words = f"{round(value * row['n'] / factor)} of {row['n']}" if facts else f"{value:.{digits_for(value)}f}"
+        ends = f"{low:.{digits_for(value)}f} to {high:.{digits_for(value)}f} {'%' if facts else unit}"
+        parts += [minus(f"{words} is {ends}")] * math.isfinite(row["low"])
+    return f"Likely ranges (95 %): {', '.join(parts)}." if parts else ""
 
 
 # What is missing.
@@ -264,7 +278,7 @@ def header(run: RunResult) -> str:
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
     how = "all together" if run.protocol == "batch" else "one at a time"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
-    asked = f"; {quantity(people, 'other')} asked" * bool(people)
+    asked = f"; {quantity(people, 'other person', 'other people')} asked about" * bool(people)
     if run.asked_only:
         return f"{model} against {names}: {facts} asked{asked}"
     return f"{model}: {facts} edited with {names}, {how}{asked}"

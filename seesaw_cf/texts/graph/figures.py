@@ -114,7 +114,7 @@ def _of_class(crawl: Crawl, own: pd.DataFrame, kind: str, topics: Topics | None)
         titles |= {str(number): f"{titles[str(number)]} ({label})" for number, label in topics.labels.items() if label}
         by_topic = {topic: [row for row in shares if str(row["asked"]) == topic] for topic in titles}
         panels = [_panel(cut(printable(titles[topic]), 44), rows, "share") for topic, rows in by_topic.items() if rows]
-        yield "figure4_topics", "Shares of topics (figure 4)", draw_panels(panels, one_axis=True)
+        yield "figure4_topics", "Shares of topics (figure 4)", draw_panels(panels)
         chance = {row["group"]: row["value"] for row in _rows(own, "topics", "relative_entropy_by_chance")}
         grey = [(at, chance[row["group"]], math.nan, math.nan, CONTROL_COLOUR) for at, row in enumerate(entropies)]
         panel = _panel("", entropies, "nats from the others' topics; grey: by chance", grey)
