@@ -73,10 +73,18 @@ def audit(
 
         with stages("tables", 6, silent=quiet):
             made = make_report(out)
-            made.write(out / "report", pictures=page.pictures, paper=page.paper)
+            _write(made, out / "report", page)
         _show(made, out / "report", fail_if)
     if page.open:
         open_page(out / "report" / "report.html")
+
+
+def _write(made: Report, folder: Path, page: Page) -> None:
+    made.write(folder, pictures=page.pictures)
+    if page.paper:
+        from seesaw_cf.study.paper import write_papers
+
+        write_papers(made, folder)
 
 
 def _show(made: Report, folder: Path, fail_if: str) -> None:
@@ -109,7 +117,7 @@ def report(
     folder = out or runs[0] / "report"
     with stages("report", 6):
         made = report_several(runs, settings) if len(runs) > 1 else make_report(runs[0], settings)
-        made.write(folder, pictures=page.pictures, paper=page.paper)
+        _write(made, folder, page)
     if page.open:
         open_page(folder / "report.html")
     _show(made, folder, fail_if)

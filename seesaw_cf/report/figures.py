@@ -57,7 +57,7 @@ _STYLE: Mapping[str, object] = {
     "savefig.transparent": True,
 }
 _ROW = 0.24  # inches a line takes
-_LABEL, _TITLE = 28, 26  # letters of a name, of a line of a title
+_LABEL, _TITLE = 30, 26  # letters of a name, of a line of a title
 _LEAST_PIXELS = 11  # of a letter on a page
 _Mark = tuple[float, float, float, float, str]
 

@@ -36,8 +36,9 @@ def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
             checks.append((bool(after["low"] > _WORKED), words))
     checks += [(not own.collapsed, f"{name}: {own}.") for name, own in run.local.items() if not is_control(name)]
     if not run.asked_only:
-        failed, edits = int((run.distinct["status"] != "ok").sum()), len(run.distinct)
-        checks.append((not failed, f"{failed:,} of {edits:,} edits were refused, changed nothing or are not finite."))
+        status = run.distinct.loc[run.distinct["editor"].isin(run.audited), "status"]
+        failed = f"{(status != 'ok').sum():,} of {len(status):,} edits were refused, changed nothing or are not finite."
+        checks.append((bool((status == "ok").all()), failed))
     scored = 1 - int(run.unscored["n_rows"].sum()) / max(1, run.n_rows)
     checks.append((scored >= _SCORED, f"{percent(scored)} of {run.n_rows:,} scores exist."))
     if run.protocol == "batch":
@@ -65,8 +66,8 @@ def plan_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) 
         return ""
     times, n_edits, alone, both = sorted(plans)[(len(plans) - 1) // 2]
     if times <= 1:
-        return f"To call groups equal takes {FEW_EDITS} {run.noun}s." if n_edits < FEW_EDITS else ""
-    nouns = (f"{run.noun}s", "people")
+        return f"To call groups equal takes {FEW_EDITS} {run.unit}s." if n_edits < FEW_EDITS else ""
+    nouns = (f"{run.unit}s", "people")
     ways = [f"{_times(value)} times the {noun}" for value, noun in zip(alone, nouns) if math.isfinite(value)]
     ways = ways or [" and ".join(f"{_times(value)} times the {noun}" for value, noun in zip(both, nouns))]
     return f"To say more about groups, ask {' or '.join(ways)}."

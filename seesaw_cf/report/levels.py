@@ -86,12 +86,12 @@ def level_sentence(level: Row, run: RunResult) -> str:
     words = {
         "worse": f"Worse than {control} by {harm}.",
         "slightly_worse": f"A little worse than {control}, by {harm}: below the {margin} declared to matter.",
-        "no_worse": f"No worse than {control}: within {margin}, {harm}.",
+        "no_worse": f"No worse than {control}: the difference, {harm}, is within the {margin} that matter.",
         "better": f"Less harm than {control}, by {gain}.",
         "undecided": f"Not decided: seen {f'{harm} worse' if worse else f'{gain} less harm'} than {control}, "
         "which chance can do.",
         "too_few": f"Too few to tell: {level['note']}.",
-        RARE: f"Not decided: no worse than {control} by {margin} so far, but {level['n_edits']} {run.noun}s {RARE}.",
+        RARE: f"Not decided: no worse than {control} by {margin} so far, but {level['n_edits']} {run.unit}s {RARE}.",
     }[verdict]
     return words + "".join(f" But {part}." for part in level["note"].split("; ") if part.startswith("in "))
 
@@ -99,9 +99,9 @@ def level_sentence(level: Row, run: RunResult) -> str:
 def level_counts(level: Row, run: RunResult) -> str:
     """Return what a level is made of: "80 questions, 54 people, 69 edits; half of the damage comes from 13 of them"."""
     counts = [quantity(level["n"], "question"), quantity(level["n_people"], "person", "people")]
-    counts.append(quantity(level["n_edits"], run.noun))
+    counts.append(quantity(level["n_edits"], run.unit))
     few = level["is_harm"] and level["half_edits"] > 0 and level["n_edits"] < FEW_EDITS
-    half = f"; half of the damage comes from {level['half_edits']} of {level['n_edits']} {run.noun}s" if few else ""
+    half = f"; half of the damage comes from {level['half_edits']} of {level['n_edits']} {run.unit}s" if few else ""
     return f"{', '.join(counts)}{half}"
 
 

@@ -118,6 +118,11 @@ class RunResult:
         """What was done to the model, for sentences."""
         return "change" if self.asked_only else "edit"
 
+    @property
+    def unit(self) -> str:
+        """What a mean is over: edits, or of a model that was changed elsewhere the facts it was asked."""
+        return "fact" if self.asked_only else "edit"
+
 
 def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None)) -> RunResult:
     """Read a finished run.

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from seesaw_cf.base.checks import brief
 from seesaw_cf.base.errors import HarmError
-from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import AXES
@@ -22,7 +21,6 @@ from seesaw_cf.report.figures import group_figures, level_figures, save_figure, 
 from seesaw_cf.report.gates import gates, plan_sentence
 from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.paper import paper_page, paper_tables, save_paper_figures
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
 from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
 from seesaw_cf.report.tables import ABOUT, answer_table, answers_of, edit_table, example, tables_of
@@ -107,7 +105,7 @@ class Report:
         """Return the page."""
         listed = {name: ABOUT[name] for name in self.tables}
         method = (
-            f"Every number is a mean of {self.run.noun} means, with errors clustered by {self.run.noun} and by person. "
+            f"Every number is a mean of {self.run.unit} means, with errors clustered by {self.run.unit} and by person. "
             f"False claims about groups: {self.settings.promise()}; differences below "
             f"{100 * self.settings.margin:g} points or {self.settings.margin_log_odds:g} nats do not matter here. "
             f"Noise floor: {self.run.floor}."
@@ -152,7 +150,7 @@ class Report:
             "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
         }
 
-    def write(self, folder: Path, *, pictures: bool = False, paper: bool = False) -> None:
+    def write(self, folder: Path, *, pictures: bool = False) -> None:
         """Write `report.html`, `report.json`, the folder `tables` and, if asked, the folder `pictures`.
 
         The same run gives the same bytes.
@@ -160,7 +158,6 @@ class Report:
         Args:
             folder: Where the files go.
             pictures: Write every picture as a file too.
-            paper: Write the papers' tables too, as `papers.md` and `tables/papers.csv`, with their Figures 2 to 4.
 
         Raises:
             StorageError: A file could not be written.
@@ -170,12 +167,6 @@ class Report:
         write_files(folder, self.page(), self.record(), self.tables)
         for name, *_, figure in self.figures if pictures else ():
             save_figure(figure, folder / "pictures", name, ("png", "svg"))
-        if paper:
-            runs = self.parts or (self.run,)
-            cells = paper_tables(runs)
-            write_text(folder / "papers.md", paper_page(cells))
-            write_text(folder / "tables" / "papers.csv", csv_text(cells))
-            save_paper_figures(runs, folder / "pictures")
 
     def check(self) -> None:
         """Pass where no level and no group is shown to be worse off than after the control, by more than the margin.

@@ -153,7 +153,7 @@ class Part:
     def numeric(self) -> list[bool]:
         """Which columns of the table are numbers, as all their cells begin like one."""
         columns = self.table.items() if self.table is not None else ()
-        return [bool(cells.astype(str).str.match(r"[\u2212\u2013+-]?\d|\u2013?$").all()) for _, cells in columns]
+        return [bool(cells.astype(str).str.match(r"[<>\u2212\u2013+-]?\d|\u2013?$").all()) for _, cells in columns]
 
 
 def render_page(

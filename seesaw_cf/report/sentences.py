@@ -36,6 +36,7 @@ from seesaw_cf.report.words import (
     unit_of,
 )
 from seesaw_cf.stats.clustered import FEW_EDITS
+from seesaw_cf.stats.verdicts import RARE
 
 _WHO: Mapping[str, str] = {"old": "for whom the old answer is true", "new": "for whom the new answer is true"}
 
@@ -70,26 +71,36 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
         many = "the edited people" if run.protocol == "batch" else "that person"
         person = "the people of the records" if run.asked_only else many
         return f"the model {and_list([harm_phrase(level, person) for level in harmed])}"
-    verdicts, turned = {level["verdict"] for level in levels}, _largest_count(levels)
     worst = max(levels, key=lambda level: (level["verdict"] == "slightly_worse", level["harm"]))
-    control = control_words(worst["control"], run)
+    verdicts, control = {level["verdict"] for level in levels}, control_words(worst["control"], run)
     if worst["verdict"] == "slightly_worse":
         harm, margin = (size(value, worst["scale"]) for value in (worst["sign"] * worst["value"], worst["margin"]))
         return f"the answers are a little worse than after {control}: {harm}, below the {margin} declared to matter"
-    if verdicts <= {"no_worse", "better"}:
-        return f"nothing that was asked is worse than after {control}{turned}"
+    known, few = ("no_worse", "better"), quantity(worst["n_edits"], run.unit)
+    if is_control(worst["editor"]):
+        return _turned(levels, control)
     if verdicts == {"no_control"}:
-        return f"nothing that was asked is shown to be worse{turned}"
-    if verdicts == {"too_few"}:
-        return f"it cannot be told whether more got worse than by chance{turned}: {levels[0]['note']}"
-    return f"it is not decided whether more got worse than by chance{turned}"
+        words = f"what a random {run.noun} of the same size does was not measured"
+    elif verdicts == {"too_few"}:
+        words = f"whether that is chance cannot be told ({levels[0]['note'].partition(' (')[0]})"
+    elif verdicts <= set(known):
+        words = "nothing that was asked is worse"
+    elif all(RARE in level["note"] or level["verdict"] in known for level in levels):
+        words = f"nothing that was asked is worse so far, but {few} {RARE}"
+    else:
+        words = "whether that is more than chance is not decided"
+    return f"{_turned(levels, control)}: {words}"
 
 
-def _largest_count(levels: Sequence[Row]) -> str:
-    """Return how many answers turned wrong, of all levels together."""
-    turned = [row for level in levels if (row := level["own"].get("turned_wrong", {"n": 0}))["n"]]
-    count, asked = sum(round(row["value"] * row["n"]) for row in turned), sum(row["n"] for row in turned)
-    return f" ({count:,} of {asked:,} right answers turned wrong)" if asked else ""
+def _turned(levels: Sequence[Row], control: str) -> str:
+    """Return how many answers turned wrong, of all levels together, against how many after the control."""
+    asked_of = [level for level in levels if "turned_wrong" in level["own"]]
+    own, beside = (
+        [level[of]["turned_wrong"] for level in asked_of if "turned_wrong" in level[of]] for of in ("own", "beside")
+    )
+    counts = [sum(round(row["value"] * row["n"]) for row in rows if row["n"]) for rows in (own, beside)]
+    against = f", against {counts[1]:,} after {control}" if beside else ""
+    return f"{counts[0]:,} of {sum(row['n'] for row in own):,} right answers turned wrong{against}"
 
 
 def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
@@ -97,8 +108,10 @@ def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
     names = and_list(editors, "and" if run.asked_only else "or")
     if not run.asked_only:
         return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'one {names} edit'} {words}."
+    if not words.startswith("the model "):
+        return f"After the change {names} {words}."
     start = f"The model {names}" if len(editors) == 1 else f"Each of the models {names}"
-    return f"{start}{' ' if words.startswith('the model ') else ': '}{words.removeprefix('the model ')}."
+    return f"{start} {words.removeprefix('the model ')}."
 
 
 def broken(run: RunResult) -> list[str]:
@@ -177,7 +190,7 @@ def denominators(frame: pd.DataFrame, run: RunResult) -> str:
     if run.people is not None and (lost := int((run.people["status"] != "ok").sum())):
         parts.append(f"{lost:,} of {len(run.people):,} questions about other people left out")
     if run.protocol == "batch":
-        parts.append("all edits of a relation were made together: nothing here has an interval")
+        parts.append("all edits of a relation were made together, so that nothing has a likely range")
     return f"{capital('; '.join(parts))}." if parts else ""
 
 
@@ -278,13 +291,13 @@ def header(run: RunResult) -> str:
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
     how = "all together" if run.protocol == "batch" else "one at a time"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
-    asked = f"; {quantity(people, 'other person', 'other people')} asked about" * bool(people)
+    others = quantity(people, "other person", "other people") if people else ""
     if run.asked_only:
-        return f"{model} against {names}: {facts} asked{asked}"
-    return f"{model}: {facts} edited with {names}, {how}{asked}"
+        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about"
+    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}"
 
 
 def controls_note(run: RunResult) -> str:
     """Return what the random control of a changed model is, where its kind is recorded."""
     kinds = {name: facts.get("null") for name, facts in run.manifest.get("edited", {}).items()}
-    return " ".join(f"The control of {name}: {NULLS[kind]}." for name, kind in kinds.items() if kind in NULLS)
+    return " ".join(f"The random change beside {name}: {NULLS[kind]}." for name, kind in kinds.items() if kind in NULLS)

@@ -203,9 +203,10 @@ def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
     whole = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
     out[whole] = out[whole].fillna(0).astype(int)
     out["turned_wrong"] = out[whole[1::2]].sum(axis=1)
-    out = out.assign(order=out["editor"].map(run.audited.index))
-    order, up = ["order", "turned_wrong", "other_people_old_mean_loss"], [True, False, False]
-    return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns="order")
+    people = out["other_people_old_turned_wrong"] + out["other_people_new_turned_wrong"]
+    out = out.assign(order=out["editor"].map(run.audited.index), people=people)
+    order, up = ["order", "people", "turned_wrong", "other_people_old_mean_loss"], [True, False, False, False]
+    return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns=["order", "people"])
 
 
 def example(run: RunResult, levels: Sequence[Row], answers: pd.DataFrame) -> str:

@@ -63,6 +63,8 @@ def percent(value: float) -> str:
     if not math.isfinite(value):
         return "\u2013"
     rest = min(value, 1 - value)
+    if 0 < rest < 0.0001:
+        return "<0.01 %" if value < 0.5 else ">99.99 %"
     digits = 0 if rest >= 0.01 or rest == 0 else 1 if rest >= 0.001 else 2
     return f"{100 * value:.{digits}f} %"
 

@@ -16,6 +16,7 @@ from seesaw_cf.run.jobs import Workers
 from seesaw_cf.run.manifest import RunFolder, differences
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
+from seesaw_cf.study.paper import write_papers
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,8 @@ def report_study(study: Study, out: Path, *, paper: bool = False, pictures: bool
     Args:
         study: What was declared.
         out: Its folder.
-        paper, pictures: See `seesaw_cf.report.Report.write`.
+        paper: Write the papers' tables and figures, see `seesaw_cf.study.paper.write_papers`.
+        pictures: See `seesaw_cf.report.Report.write`.
 
     Returns:
         What a terminal shows.
@@ -88,7 +90,9 @@ def report_study(study: Study, out: Path, *, paper: bool = False, pictures: bool
     check_study({cell.name: RunFolder.open(cell.folder(out)).manifest for cell in finished})
     folders, names = [cell.folder(out) for cell in finished], [cell.name for cell in finished]
     made = report_several(folders, study.audit, names, [study.title, *missing, *_declared(study)])
-    made.write(out / "report", pictures=pictures, paper=paper)
+    made.write(out / "report", pictures=pictures)
+    if paper:
+        write_papers(made, out / "report")
     return made.terminal(out / "report")
 
 

@@ -10,8 +10,8 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.records import groups
 from seesaw_cf.report import read_run, report
-from seesaw_cf.report.paper import paper_effects, paper_tables, published_cells
 from seesaw_cf.report.several import report_several
+from seesaw_cf.study.paper import paper_effects, paper_tables, published_cells
 from tests.report.conftest import BOTH, QUICK
 from tests.report.runs import cases, property_cases, write_run
 

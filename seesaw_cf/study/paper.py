@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.accuracy import accuracy_table
@@ -24,6 +25,7 @@ from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.effects.tables import ScoreFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
+from seesaw_cf.report import Report
 from seesaw_cf.report.figures import COLOURS, INK, save_figure, style
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row, model_name, rows_of
@@ -136,8 +138,28 @@ def _accuracy(runs: Sequence[RunResult]) -> Iterator[pd.DataFrame]:
             yield means.reset_index().assign(table=table, row="mean of the rows")
 
 
-def paper_page(cells: pd.DataFrame) -> str:
-    """Return the tables as Markdown."""
+def write_papers(report: Report, folder: Path) -> None:
+    """Write the papers' tables of a report as `papers.md` and `tables/papers.csv`, and Figures 2 to 4 as PNG.
+
+    Args:
+        report: Of one run, or of several.
+        folder: Of the report.
+
+    Raises:
+        StorageError: A file could not be written.
+    """
+    runs = report.parts or (report.run,)
+    cells = paper_tables(runs)
+    write_text(folder / "papers.md", _page(cells))
+    write_text(folder / "tables" / "papers.csv", csv_text(cells))
+    effects = paper_effects(runs)
+    effects = effects[~effects["editor"].map(is_control).astype(bool)]
+    with style():
+        for name, figure in (*_by_group(effects), *_by_continent(runs), *_by_share(effects)):
+            save_figure(figure, folder / "pictures", name)
+
+
+def _page(cells: pd.DataFrame) -> str:
     about = (__doc__ or "").partition("\n\n")[2].strip()
     parts = ["# Tables in the layout of SEESAW-CF", " ".join(about.split())]
     for (number, panel), own in cells.groupby(["table", "panel"], sort=False):
@@ -156,15 +178,6 @@ def _text(cell: Row) -> str:
 
 
 # Figures 2 to 4: D_d by group, citizenship by continent and race, and shares of cells that decreased.
-
-
-def save_paper_figures(runs: Sequence[RunResult], folder: Path) -> list[Path]:
-    """Write the figures that the runs have numbers for as PNG; controls are left out. Return their paths."""
-    effects = paper_effects(runs)
-    effects = effects[~effects["editor"].map(is_control).astype(bool)]
-    with style():
-        figures = [*_by_group(effects), *_by_continent(runs), *_by_share(effects)]
-    return [path for name, figure in figures for path in save_figure(figure, folder, name)]
 
 
 def _by_group(effects: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
