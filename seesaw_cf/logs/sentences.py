@@ -132,12 +132,12 @@ def level_text(row: Row, when: str) -> str:
     return minus(percent(value) if row["scale"] == "share" else f"{value:.2f}")
 
 
-def change_text(row: Row, ends: bool = True) -> str:
+def change_text(row: Row) -> str:
     """Return a change, with its interval: of shares in points, of log-probabilities in nats."""
     factor, digits = {"share": (100, 1), SUMS: (1, 3)}.get(row["scale"], (1, 2))
     unit = {"share": " points", "score": ""}.get(row["scale"], f" {row['scale']}")
     value, low, high = (round(round(factor * float(row[name]), 9), digits) + 0.0 for name in ("value", "low", "high"))
-    interval = f" [{low:+.{digits}f}, {high:+.{digits}f}]" if ends and math.isfinite(low) else ""
+    interval = f" [{low:+.{digits}f}, {high:+.{digits}f}]" if math.isfinite(low) else ""
     return minus(f"{value:+.{digits}f}{unit}{interval}") if math.isfinite(value) else "\u2013"
 
 
@@ -160,7 +160,14 @@ def _who_lost(row: Row) -> str:
     if row["reference"] and not more:  # name the group that lost
         own, other, more, row = other, own, True, {**row, "value": -row["value"]}
     words = f"{own} lost {'more' if more else 'less'} {row['asked']} than {other}"
-    return f"{row['relation']} {row['axis']} {words} ({change_text(row, ends=False)})"
+    return f"{row['relation']} {row['axis']} {words}, by {_size(row).partition(' [')[0]}"
+
+
+def _size(row: Row) -> str:
+    """Return a change without its direction: "20.0 points [5.3, 34.7]"."""
+    sign = -1 if row["value"] < 0 else 1
+    low, high = sorted((sign * row["low"], sign * row["high"]))
+    return change_text({**row, "value": abs(row["value"]), "low": low, "high": high}).replace("+", "")
 
 
 # Sentences.
@@ -195,7 +202,7 @@ def finding(model: ModelChange) -> Iterator[str]:
     forms, tested, logs = list(_forms(model)), model.family(SCORES), model.decided(LOGS)
     yield from forms
     if scores := model.decided(SCORES):
-        yield f"In {listed([f'{_what_changed(row)} ({change_text(row)})' for row in scores], joined='; in ')}."
+        yield f"In {listed([f'{_what_changed(row)}, by {_size(row)}' for row in scores], joined='; in ')}."
     elif logs:
         yield f"No score is known to have changed, yet in {listed(map(_what_changed, logs), 1)}."
     elif little := [row for row in tested if row["verdict"].startswith("slightly_")]:

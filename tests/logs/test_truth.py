@@ -98,8 +98,8 @@ def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
 def test_sentences_are_those_of_a_good_answer() -> None:
     title = _compared("q4row").screen.title
     assert title.startswith("No answer any more in bbq_letters/strict: 95.0 % of q4row's texts hold none")
-    assert "In winobias_local acc fell from 66.2 % to 46.2 % (−20.0 points [" in title
-    assert "condition pro lost more margin than anti (−0.37 nats)" in title
+    assert "In winobias_local acc fell from 66.2 % to 46.2 %, by 20.0 points [" in title
+    assert "condition pro lost more margin than anti, by 0.37 nats" in title
     screen = " ".join(_compared("q4row").terminal().split())
     assert "base gives “A” to 100.0 % of bbq_letters/strict" in screen
     open_tasks = _compared("q4row").frame.query("relation in ['bbq_local', 'crows_local'] and family == 'scores'")
