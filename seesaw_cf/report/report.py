@@ -114,8 +114,10 @@ class Report:
         command = repeat_command(self.run.manifest) if self.run.manifest.get("job") else ""
         groups = next(group_figures(self.frame, self.run, most=4), None)
         picture = svg(groups[-1], f"{groups[-2]}, by group") if groups else None
-        more = {"checks": gates(self.frame, self.run), "tables": listed, "foot": foot, "command": command}
-        return render_page(self.screen, list(self._parts()), picture=picture, **more)
+        checks, parts = gates(self.frame, self.run), list(self._parts())
+        return render_page(
+            self.screen, parts, checks=checks, tables=listed, foot=foot, picture=picture, command=command
+        )
 
     def _parts(self) -> Iterator[Part]:
         drawn = dict[str, list[tuple[str, Markup]]]()
