@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.records import load_cases
 from seesaw_cf.report import Report, report
-from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels, figures_of, save_figure
+from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels, level_figures, save_figure
 from seesaw_cf.report.sentences import contrasts_of
 from seesaw_cf.report.words import percent
 
@@ -150,7 +150,7 @@ def study_figure() -> Figure:
 
 def levels_figure(made: Report) -> Figure:
     """Return what the demo did to everybody, as its page shows it."""
-    return next(figure for name, *_, figure in figures_of(made.frame, made.run) if name == "levels")
+    return next(level_figures(made.frame, made.run))[-1]
 
 
 def reading_figure(made: Report) -> Figure:

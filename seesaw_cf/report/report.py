@@ -96,6 +96,16 @@ class Report:
         """Name -> table, at most eight."""
         return tables_of(self.frame, self.run, self.answers)
 
+    @property
+    def main(self) -> Report:
+        """The report whose groups stand on the first screen."""
+        return self
+
+    @cached_property
+    def checks(self) -> list[tuple[bool, str]]:
+        """What must hold before a finding means much."""
+        return gates(self.frame, self.run)
+
     @cached_property
     def figures(self) -> list[tuple[str, str, str, Figure]]:
         """The pictures, see `seesaw_cf.report.figures`."""
@@ -112,11 +122,16 @@ class Report:
         )
         foot = [LABELS, *([] if self.run.asked_only else [FALSE_FACTS]), method, _provenance(self.run)]
         command = repeat_command(self.run.manifest) if self.run.manifest.get("job") else ""
-        groups = next(group_figures(self.frame, self.run, most=4), None)
+        groups = next(group_figures(self.main.frame, self.main.run, most=4), None)
         picture = svg(groups[-1], f"{groups[-2]}, by group") if groups else None
-        checks, parts = gates(self.frame, self.run), list(self._parts())
         return render_page(
-            self.screen, parts, checks=checks, tables=listed, foot=foot, picture=picture, command=command
+            self.screen,
+            list(self._parts()),
+            checks=self.checks,
+            picture=picture,
+            tables=listed,
+            foot=foot,
+            command=command,
         )
 
     def _parts(self) -> Iterator[Part]:
@@ -147,7 +162,7 @@ class Report:
         return {
             "screen": self.screen.record(),
             "levels": rows_of(self.tables.get("levels", pd.DataFrame())),
-            "checks": [{"holds": holds, "rule": rule} for holds, rule in gates(self.frame, self.run)],
+            "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
             "settings": asdict(self.settings) | {"noise_floor": self.run.floor},
             "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
         }

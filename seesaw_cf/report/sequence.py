@@ -90,7 +90,9 @@ class SequenceReport(Report):
         facts = quantity(max(self.at), "fact")
         orders = quantity(settings["orders"], "order")
         model, names = model_name(run.manifest), and_list(run.audited)
-        return f"{model}: {facts} edited one after another with {names}, in {orders}; {people:,} others asked"
+        return (
+            f"{model}: {facts} edited one after another with {names}, in {orders}; {people:,} other people asked about"
+        )
 
     def _collapses(self) -> Iterator[str]:
         """Yield when the model of an editor collapses, the first one first."""
