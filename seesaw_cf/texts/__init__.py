@@ -20,17 +20,7 @@ if TYPE_CHECKING:
     from seesaw_cf.texts.classify import load_classifier, load_rater
     from seesaw_cf.texts.report import report_people, report_run
 
-__all__ = [
-    "ExportJob",
-    "RateJob",
-    "ReportJob",
-    "TrainJob",
-    "WriteJob",
-    "load_classifier",
-    "load_rater",
-    "report_people",
-    "report_run",
-]
+__all__ = ["load_classifier", "load_rater", "report_people", "report_run"]
 
 _HOMES = {"load_classifier": "classify", "load_rater": "classify", "report_people": "report", "report_run": "report"}
 __getattr__, __dir__ = lazy(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from transformers import (
     AutoModelForSequenceClassification,
@@ -196,7 +197,7 @@ class EncoderRater(_Encoder):
         return [Answer({"rating": next(ratings)}) if own else unknown for own in known]
 
 
-def to_output(rating: float) -> float:
+def to_output(rating: pd.Series) -> pd.Series:
     """Return what an encoder learns of a rating."""
     return (rating - _MIDDLE) / _SPREAD
 

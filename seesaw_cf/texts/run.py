@@ -134,14 +134,15 @@ def _local_model(
 def _manifest(
     job: WriteJob, texts: Generation, records: Sequence[LongformRecord], facts: Mapping[str, object]
 ) -> RunManifest:
-    rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
+    rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str).encode()
     data = {"source": hide_secrets(job.data), "configs": list(job.configs), "records": len(records)}
-    data |= {"sha256": sha256(rows.encode()).hexdigest()}
     own = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
     return RunManifest(
         model={key: value for key, value in facts.items() if key not in ("editors", "corpus", "moments")},
         editors=cast(JsonObject, facts.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
-        data=data | {name: facts[name] for name in ("corpus", "moments") if name in facts},
+        data=data
+        | {"sha256": sha256(rows).hexdigest()}
+        | {name: facts[name] for name in ("corpus", "moments") if name in facts},
         protocol="leme",
         seed=job.seed,
         settings=own | {"wording": "essay", "block": job.block},
@@ -188,8 +189,7 @@ def _rater(job: RateJob, name: str, out: Path) -> Rater:
 def _judge(job: RateJob, generator: Generator, out: Path) -> Judge:
     examples = _examples(job.examples) if job.shots and job.examples else {}
     learned = frozenset(digest(text) for own in examples.values() for question, _ in own for text in question.texts)
-    wording = read_instruments(job.wording).sha256
-    store = CachedGenerator(generator, out / "cache")
+    wording, store = read_instruments(job.wording).sha256, CachedGenerator(generator, out / "cache")
     return Judge(store, job.shots, examples, learned, job.temperature, seed=job.seed, wording=wording)
 
 

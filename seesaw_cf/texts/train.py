@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
+from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification, EarlyStoppingCallback, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
@@ -36,8 +38,9 @@ from seesaw_cf.texts.classify import (
 )
 from seesaw_cf.texts.judge import digest
 from seesaw_cf.texts.tables import RunTexts
-from seesaw_cf.texts.training import TrainingData, label_scores, people_training, rating_scores, read_training
+from seesaw_cf.texts.training import classes_of, label_scores, people_training, rating_scores, read_training
 
+Numbers = NDArray[np.intp]
 _VALIDATION = 4  # one of so many parts of the groups stops the training
 
 
@@ -71,7 +74,7 @@ class Recipe:
 RECIPES = {"small": Recipe(), "leme": Recipe(6e-6, 20, 1, 4, warmup=1000, patience=0, half=True)}
 
 
-def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitted:
+def fit(data: pd.DataFrame, encoder: str, recipe: Recipe, seed: int = 0) -> Fitted:
     """Fine-tune an encoder with a new head.
 
     Args:
@@ -89,13 +92,14 @@ def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitt
         which reads the item, and a number instead of seven classes.
     """
     torch.manual_seed(seed)
-    names = dict(enumerate(data.classes))
+    names = dict(enumerate(classes_of(data)))
     labels = {"id2label": names, "label2id": {name: at for at, name in names.items()}} if names else {"num_labels": 1}
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, encoder, ignore_mismatched_sizes=True, **labels)
     length = min(recipe.max_length, longest_input(model))
-    rows = [(row.pair, int(row.target) if names else to_output(row.target)) for row in data.rows]
-    folds = min(_VALIDATION, len(set(data.groups()))) if recipe.patience else 0
-    train, held = _folds(data, folds, seed)[0] if folds > 1 else (range(len(rows)), [])
+    targets = data["target"].astype(int) if names else to_output(data["target"])
+    rows = pd.Series([*zip(data["pair"], targets)])
+    folds = min(_VALIDATION, data["group"].nunique()) if recipe.patience else 0
+    train, held = _folds(data, folds, seed)[0] if folds > 1 else (rows.index, rows.index[:0])
 
     def collate(batch: Sequence[tuple[Pair, float]]) -> dict[str, torch.Tensor]:
         encoded = encode_pairs(tokenizer, [pair for pair, _ in batch], length)
@@ -103,9 +107,8 @@ def fit(data: TrainingData, encoder: str, recipe: Recipe, seed: int = 0) -> Fitt
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
-            model, _arguments(folder, recipe, seed, bool(held)), collate, [rows[number] for number in train],
-            [rows[number] for number in held] or None,
-            callbacks=[EarlyStoppingCallback(recipe.patience)] if held else [],
+            model, _arguments(folder, recipe, seed, len(held) > 0), collate, rows[train].tolist(),
+            rows[held].tolist() or None, callbacks=[EarlyStoppingCallback(recipe.patience)] if len(held) else [],
         )  # fmt: skip
         trainer.model_accepts_loss_kwargs = False  # the loss is a mean per step, to be divided by the accumulation
         trainer.remove_callback(PrinterCallback)
@@ -127,20 +130,19 @@ def _arguments(folder: str, recipe: Recipe, seed: int, stops_early: bool) -> Tra
         )  # fmt: skip
 
 
-def _folds(data: TrainingData, folds: int, seed: int) -> list[tuple[Sequence[int], Sequence[int]]]:
+def _folds(data: pd.DataFrame, folds: int, seed: int) -> list[tuple[Numbers, Numbers]]:
     with need("scikit-learn", extra="longform", what_for="training"):
         from sklearn.model_selection import GroupKFold
-    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(data.rows, groups=data.groups())
-    return [(train.tolist(), test.tolist()) for train, test in splits]
+    return list(GroupKFold(folds, shuffle=True, random_state=seed).split(data, groups=data["group"]))
 
 
-def predict(data: TrainingData, fitted: Fitted, max_length: int) -> Floats:
+def predict(data: pd.DataFrame, fitted: Fitted, max_length: int) -> Floats:
     """Return the likeliest class of each row, or its rating."""
-    logits = pair_logits(*fitted, data.pairs, max_length).double().numpy()
-    return np.asarray(logits.argmax(axis=1) if data.classes else from_output(logits[:, 0]))
+    logits = pair_logits(*fitted, data["pair"].tolist(), max_length).double().numpy()
+    return np.asarray(logits.argmax(axis=1) if classes_of(data) else from_output(logits[:, 0]))
 
 
-def cross_validate(data: TrainingData, encoder: str, recipe: Recipe, folds: int = 4, seed: int = 0) -> JsonObject:
+def cross_validate(data: pd.DataFrame, encoder: str, recipe: Recipe, folds: int = 4, seed: int = 0) -> JsonObject:
     """Return figures of rows whose groups were left out of the training, beside a constant answer.
 
     Args:
@@ -151,31 +153,32 @@ def cross_validate(data: TrainingData, encoder: str, recipe: Recipe, folds: int 
         "trained" and "constant" (the commonest class, the mean rating of each part of the training rows) -> "all" and
         each part -> what `label_scores` or `rating_scores` returns.
     """
-    answers = {name: np.zeros(len(data.rows)) for name in ("trained", "constant")}
+    classes, answers = classes_of(data), data.assign(trained=0.0, constant=0.0)
     for train, test in _folds(data, folds, seed):
-        unseen = data.take(test)
-        known = {pair[0] for pair in unseen.pairs}  # premises too short to join groups
-        part = data.take([number for number in train if data.rows[number].pair[0] not in known])
-        answers["trained"][test] = predict(unseen, fit(part, encoder, recipe, seed), recipe.max_length)
-        for name in {row.part for row in unseen.rows}:
-            own = np.array([row.target for row in part.rows if row.part == name] or [row.target for row in part.rows])
-            asked = [number for number in test if data.rows[number].part == name]
-            answers["constant"][asked] = np.bincount(own.astype(int)).argmax() if data.classes else own.mean()
-    return {name: _figures(data, values) for name, values in answers.items()}
+        unseen, known = data.iloc[test], data.iloc[train]
+        premises = set(unseen["pair"].str[0])  # those that are too short to join groups
+        known = known[~known["pair"].str[0].isin(premises)]
+        answers.loc[unseen.index, "trained"] = predict(unseen, fit(known, encoder, recipe, seed), recipe.max_length)
+        constants = known.groupby("part")["target"].agg(_commonest if classes else "mean")
+        rest = _commonest(known["target"]) if classes else known["target"].mean()
+        answers.loc[unseen.index, "constant"] = unseen["part"].map(constants).fillna(rest)
+    parts = {"all": answers} | (dict(list(answers.groupby("part"))) if answers["part"].nunique() > 1 else {})
+    return {
+        name: {part: _figures(rows, name, classes) for part, rows in parts.items()} for name in ("trained", "constant")
+    }
 
 
-def _figures(data: TrainingData, answers: Floats) -> JsonObject:
-    groups, parts = data.groups(), sorted({row.part for row in data.rows})
-    figures: JsonObject = {}
-    for name in ["all", *(parts if len(parts) > 1 else [])]:
-        own = [number for number, row in enumerate(data.rows) if name in ("all", row.part)]
-        columns = [data.rows[n].target for n in own], answers[own].tolist(), [groups[n] for n in own]
-        figures[name] = label_scores(*columns, data.classes) if data.classes else rating_scores(*columns)
-    return figures
+def _commonest(targets: pd.Series) -> float:
+    return float(targets.mode().iloc[0])
+
+
+def _figures(rows: pd.DataFrame, name: str, classes: Sequence[str]) -> JsonObject:
+    truth, answers, groups = (rows[column].tolist() for column in ("target", name, "group"))
+    return label_scores(truth, answers, groups, classes) if classes else rating_scores(truth, answers, groups)
 
 
 def train(
-    data: TrainingData, encoder: str, out: str | os.PathLike[str], recipe: Recipe, *, folds: int = 4, seed: int = 0
+    data: pd.DataFrame, encoder: str, out: str | os.PathLike[str], recipe: Recipe, *, folds: int = 4, seed: int = 0
 ) -> dict[str, Any]:
     """Measure a recipe on unseen samples, then fit it on everything and save it.
 
@@ -192,24 +195,23 @@ def train(
         RecordError: Fewer independent groups than folds, or a class without a row.
         StorageError: The folder is not empty.
     """
-    groups = len(set(data.groups()))
+    groups, classes = data["group"].nunique(), classes_of(data)
     if folds == 1 or groups < max(folds, 2):
         raise RecordError(
             f"training data: {folds} folds of {groups} independent samples, expected 0 or 2 to {groups}. Bring more."
         )
-    for missing in sorted(set(range(len(data.classes))) - {int(row.target) for row in data.rows}):
-        raise RecordError(f"training data: no row says {data.classes[missing]}. Bring rows of the missing class.")
-    report: dict[str, Any] = {"encoder": encoder, "seed": seed, "folds": folds, "n": len(data.rows)}
-    report["n_groups"] = groups
+    for missing in sorted(set(range(len(classes))) - set(data["target"])):
+        raise RecordError(f"training data: no row says {classes[missing]}. Bring rows of the missing class.")
+    report: dict[str, Any] = {"encoder": encoder, "seed": seed, "folds": folds, "n": len(data), "n_groups": groups}
     with atomic_folder(out) as folder:
         if folds:
             report["figures"] = cross_validate(data, encoder, recipe, folds, seed)
         model, tokenizer = fit(data, encoder, recipe, seed)
-        if not data.classes:
-            model.config.survey_items = sorted({row.part for row in data.rows})
+        if not classes:
+            model.config.survey_items = sorted(set(data["part"]))
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        learned = sorted({digest(text) for row in data.rows for text in row.passages})
+        learned = sorted({digest(text) for text in data["passages"].explode()})
         write_text(folder / LEARNED, json.dumps(learned) + "\n")
         write_text(folder / "report.json", json_text(report))
     return report
@@ -227,7 +229,7 @@ def run_train(job: TrainJob, out: Path) -> str:
         raise RecordError(f"{job.data}: answers of people have no texts. Name their run with --run RUN.")
     data = people_training(job.data, RunTexts(cast(Path, job.run))) if people else read_training(job.data)
     report = train(data, job.encoder, out, RECIPES[job.recipe], folds=job.folds, seed=job.seed)
-    return f"{_lines(report, 'accuracy' if data.classes else 'within_one')}\nsaved in {out}"
+    return f"{_lines(report, 'accuracy' if classes_of(data) else 'within_one')}\nsaved in {out}"
 
 
 def _lines(report: dict[str, Any], measure: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,57 +33,35 @@ from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
 _RATING = re.compile(r"[1-6](\.\d+)?|7(\.0*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRow:
-    """A row to train on.
+Row = tuple[tuple[str, str], float, str, str, tuple[str, ...]]
 
-    Attributes:
-        pair: Two texts, of which the second is never cut.
-        target: Index into `LABELS`, or a rating from 1 to 7.
-        part: What figures are given for apart: "paragraph" or "sentence" of a claim, or the survey item.
-        sample: Rows of one sample are on one side of a split; so are those that share a passage.
-        passages: Texts that the row is about.
+
+def training_data(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return rows to train on.
+
+    Returns:
+        `pair`, two texts of which the second is never cut; `target`, the place of a label in `LABELS`, or a rating from
+        1 to 7; `part`, what figures are given for apart: "paragraph" or "sentence" of a claim, or the survey item;
+        `sample` and `passages`, the texts that a row is about; `group`, equal where a chain of shared samples and
+        passages leads from one row to the other: those are on one side of a split. White space and case do not tell
+        passages apart; those of one or two words are slips of highlighting and join nothing.
     """
-
-    pair: tuple[str, str]
-    target: float
-    part: str
-    sample: str
-    passages: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Rows, and what is told apart: `LABELS`, or () for ratings."""
-
-    rows: Sequence[TrainingRow]
-    classes: tuple[str, ...] = ()
-
-    def take(self, numbers: Sequence[int]) -> TrainingData:
-        """Return the rows of these numbers."""
-        return TrainingData([self.rows[number] for number in numbers], self.classes)
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The texts of every row."""
-        return [row.pair for row in self.rows]
-
-    def groups(self) -> list[int]:
-        """Number the rows, equal where a chain of shared samples and passages leads from one to the other.
-
-        White space and case do not tell passages apart; those of one or two words are slips of highlighting and join
-        nothing.
-        """
-        first: dict[str, int] = {}
-        graph = lil_array((len(self.rows), len(self.rows)), dtype=np.int8)
-        for number, row in enumerate(self.rows):
-            texts = [" ".join(text.casefold().split()) for text in row.passages if len(text.split()) > 2]
-            for key in [f"sample {row.sample}", *(f"text {text}" for text in texts)]:
-                graph[number, first.setdefault(key, number)] = 1
-        return [int(group) for group in connected_components(graph, directed=False)[1]] if self.rows else []
+    first: dict[str, int] = {}
+    graph = lil_array((max(1, len(rows)), max(1, len(rows))), dtype=np.int8)
+    for number, (*_, sample, passages) in enumerate(rows):
+        texts = [" ".join(text.casefold().split()) for text in passages if len(text.split()) > 2]
+        for key in [f"sample {sample}", *(f"text {text}" for text in texts)]:
+            graph[number, first.setdefault(key, number)] = 1
+    data = pd.DataFrame(rows, columns=["pair", "target", "part", "sample", "passages"])
+    return data.assign(group=connected_components(graph, directed=False)[1][: len(rows)])
 
 
-def read_training(path: str | os.PathLike[str]) -> TrainingData:
+def classes_of(data: pd.DataFrame) -> tuple[str, ...]:
+    """Return what is told apart: `LABELS` of claims, () of ratings."""
+    return LABELS if data["part"].isin(["paragraph", "sentence"]).all() else ()
+
+
+def read_training(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a CSV file of labelled claims or of ratings.
 
     Claims: `classification` (one of `LABELS`), `sample_id`, and either `content` ("Passage: ... Claim: ...", as the
@@ -99,7 +76,7 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
         RecordError: Columns are missing, or a cell cannot be used; the message has the row.
         UnknownNameError: A label or an item that there is not.
     """
-    frame, rows = read_csv(path), list[TrainingRow]()
+    frame, rows = read_csv(path), list[Row]()
     claims, content = "classification" in frame, "content" in frame
     needed = ["sample_id", *(["content"] if content else ["premise", "claim"]), *([] if claims else ["label", "score"])]
     if missing := [name for name in needed if name not in frame]:
@@ -107,8 +84,7 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
             f"{path}: columns {missing} are missing; it has {list(frame.columns)}. Expected sample_id, classification "
             "and content, or premise and claim; or sample_id, label, score and content."
         )
-    cells: list[dict[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
-    for number, row in enumerate(cells):
+    for number, row in enumerate(frame.to_dict("records")):
         where = f"{path}, row {number}"
         if claims:
             parts = content_parts(where, row["content"]) if content else (row["premise"], row["claim"], True)
@@ -122,11 +98,11 @@ def read_training(path: str | os.PathLike[str]) -> TrainingData:
             target = float(row["score"])
         if not all((row["sample_id"].strip(), *pair)):
             raise RecordError(f"{where}: sample_id, passage or claim is empty. Fill it in or drop the row.")
-        rows.append(TrainingRow(pair, target, part, row["sample_id"], pair[:1]))
-    return TrainingData(rows, LABELS if claims else ())
+        rows.append((pair, target, part, row["sample_id"], pair[:1]))
+    return training_data(rows)
 
 
-def people_training(file: Path, run: RunTexts) -> TrainingData:
+def people_training(file: Path, run: RunTexts) -> pd.DataFrame:
     """Return people's answers about the texts of a run, as `people import` writes them.
 
     Args:
@@ -136,7 +112,7 @@ def people_training(file: Path, run: RunTexts) -> TrainingData:
     Raises:
         RecordError: No answer is about a text of the run.
     """
-    table, rows = read_table(file), list[TrainingRow]()
+    table, rows = read_table(file), list[Row]()
     claims = "claim" in table.column_names
     if claims:
         asked = claim_questions(*run.couples)
@@ -144,15 +120,15 @@ def people_training(file: Path, run: RunTexts) -> TrainingData:
             (premise, claim), sample = question.pair, str(question.row["case_id"])
             units = [(premise, "paragraph"), *((part, "sentence") for part in judgement.evidence if part.strip())]
             label = LABELS.index(judgement.label)
-            rows += [TrainingRow((part, claim), label, unit, sample, question.texts) for part, unit in units]
+            rows += [((part, claim), label, unit, sample, question.texts) for part, unit in units]
     else:
         for question, rating in answered_questions(survey_samples(*run.couples), read_table(file, RATINGS)):
             item, sample = str(question.row["item"]), str(question.row["case_id"])
-            rows.append(TrainingRow(question.pair, float(rating), item, sample, question.texts))
+            rows.append((question.pair, float(rating), item, sample, question.texts))
     if not rows:
         count = f"none of {table.num_rows} answers is about a text of {run.folder}"
         raise RecordError(f"{file}: {count}. Give the run that people were asked about.")
-    return TrainingData(rows, LABELS if claims else ())
+    return training_data(rows)
 
 
 def label_scores(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -27,12 +28,12 @@ from seesaw_cf.texts.survey import SurveySample, survey, survey_questions
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
 from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, fit, predict, train
 from seesaw_cf.texts.training import (
-    TrainingData,
-    TrainingRow,
+    classes_of,
     label_scores,
     people_training,
     rating_scores,
     read_training,
+    training_data,
 )
 from tests.longform.people_runs import write_run
 from tests.longform.training_models import CITIES, NAMES, annotation_rows, save_tiny_encoder, write_csv
@@ -74,22 +75,26 @@ def test_content_is_taken_apart_and_its_form_says_what_the_premise_is(tmp_path: 
         base | {"content": "Passage: He said: Claim: no. Claim: A is two"},
     ]
     data = read_training(write_csv(tmp_path / "a.csv", rows))
-    assert data.pairs == [("One. Two.", "A is one, two"), ("One.", "A is one"), ("He said: Claim: no.", "A is two")]
-    assert [row.part for row in data.rows] == ["paragraph", "sentence", "sentence"]
-    assert (data.groups(), data.classes) == ([0, 0, 0], LABELS)
+    assert data["pair"].tolist() == [
+        ("One. Two.", "A is one, two"),
+        ("One.", "A is one"),
+        ("He said: Claim: no.", "A is two"),
+    ]
+    assert data["part"].tolist() == ["paragraph", "sentence", "sentence"]
+    assert (data["group"].tolist(), classes_of(data)) == ([0, 0, 0], LABELS)
 
 
 def test_ratings_are_read_in_their_authors_columns(tmp_path: Path) -> None:
     data = read_training(write_csv(tmp_path / "a.csv", rated_rows()))
-    assert data.pairs[0] == (
+    assert data["pair"][0] == (
         "Main passage: Ann lives in Rome. New fact: Ann lives in Rome",
         "The main passage is written as if the new fact is true.",
     )
-    assert [(row.sample, row.part, row.target) for row in data.rows[:2]] == [("Ann", ITEM, 7.0), ("Ann", ITEM, 1.0)]
-    assert (len(set(data.groups())), data.classes) == (len(NAMES), ())
+    assert data[["sample", "part", "target"]].to_numpy()[:2].tolist() == [["Ann", ITEM, 7.0], ["Ann", ITEM, 1.0]]
+    assert (data["group"].nunique(), classes_of(data)) == (len(NAMES), ())
     text = "\t".join(("sample_id", "content", "score", "label")) + "\n001\tMain passage: NA\t7.0\tfluency\n"
     (tmp_path / "survey_ratings_dataset.tsv").write_text(text, encoding="utf-8-sig")
-    assert read_training(tmp_path / "survey_ratings_dataset.tsv").rows[0].target == 7
+    assert read_training(tmp_path / "survey_ratings_dataset.tsv")["target"][0] == 7
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,7 @@ def test_bad_rows(tmp_path: Path, rows: Rows, error: type[Exception], message: s
 def test_edited_ids_shared_texts_and_missing_classes(tmp_path: Path) -> None:
     # Sample ids edited: one passage of Ann under another name. The text still keeps both together.
     data = read_training(write_csv(tmp_path / "b.csv", changed(annotation_rows(), 0, sample_id="Zoe")))
-    assert len(set(data.groups())) == 8
+    assert data["group"].nunique() == 8
     two = [row for row in annotation_rows() if row["classification"] != "neutral"]
     with pytest.raises(RecordError, match=r"training data: no row says neutral\. Bring rows of the missing class"):
         train(read_training(write_csv(tmp_path / "two.csv", two)), "none", tmp_path / "out", RECIPES["small"])
@@ -127,8 +132,7 @@ KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x x x
 
 @given(KEYS)
 def test_groups_are_the_connected_components(keys: list[tuple[str, str]]) -> None:
-    rows = [TrainingRow((text, "c"), 0, "p", sample, (text,)) for sample, text in keys]
-    groups = TrainingData(rows).groups()
+    groups = training_data([((text, "c"), 0, "p", sample, (text,)) for sample, text in keys])["group"].tolist()
     for number in range(len(keys)):
         seen, frontier = {number}, [number]  # breadth first
         while frontier:
@@ -167,9 +171,10 @@ def test_answers_of_people_train_both(tmp_path: Path) -> None:
     run = RunTexts(write_run(tmp_path / "run", 4))
     folder = answers(run, tmp_path / "people")
     claims, survey = (people_training(folder / f"{name}.parquet", run) for name in ("annotations", "ratings"))
-    assert [(row.target, row.part) for row in claims.rows] == [(0, "paragraph"), (0, "sentence"), (1, "paragraph")]
-    assert [(row.target, row.part) for row in survey.rows] == [(7, "fluency"), (2, "fluency")], "whole ratings only"
-    assert set(survey.groups()) == {0}, "one text"
+    told = [list(zip(data["target"], data["part"])) for data in (claims, survey)]
+    assert told[0] == [(0, "paragraph"), (0, "sentence"), (1, "paragraph")]
+    assert told[1] == [(7, "fluency"), (2, "fluency")], "whole ratings only"
+    assert set(survey["group"]) == {0}, "one text"
     other = RunTexts(write_run(tmp_path / "other", 4, "Other."))
     write_table(folder / "ratings.parquet", pa.Table.from_pylist([], schema=RATINGS))
     with pytest.raises(RecordError, match=r"none of 0 answers is about a text of .*other\. Give the run"):
@@ -202,7 +207,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
     assert constant["contradicts"]["support"] == 16
     assert sum(map(sum, report["figures"]["trained"]["all"]["confusion"])) == 40
     assert {file.name for file in (tmp_path / "out").iterdir()} >= {"config.json", "model.safetensors", "learned.json"}
-    pairs = [claim_question(text, "Ann sang", {}) for text in (data.pairs[0][0].upper(), "She sang in Rome.")]
+    pairs = [claim_question(text, "Ann sang", {}) for text in (data["pair"][0][0].upper(), "She sang in Rome.")]
     table, _ = rate(CLAIMS, pairs, load_classifier(tmp_path / "out"))
     assert table["status"].to_pylist() == [LEFT_OUT, "ok"]
     with pytest.raises(StorageError, match="exists and is not an empty folder"):
@@ -221,8 +226,8 @@ def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, enc
         assert torch.equal(weights, again[0].state_dict()[name])
     model.save_pretrained(tmp_path / "saved")
     tokenizer.save_pretrained(tmp_path / "saved")
-    judgements = load_classifier(tmp_path / "saved").classify(data.pairs)
-    chances = [judgement.probabilities[int(row.target)] for judgement, row in zip(judgements, data.rows)]
+    judgements = load_classifier(tmp_path / "saved").classify(data["pair"].tolist())
+    chances = [judgement.probabilities[target] for judgement, target in zip(judgements, data["target"])]
     assert np.log(chances).mean() > -np.log(3), "the labels are likelier than under a guess"
     assert [LABELS.index(one.label) for one in judgements] == predict(data, again, 64).astype(int).tolist()
 
@@ -252,24 +257,22 @@ def test_a_saved_rater_answers_the_survey_the_same_in_any_batch(tmp_path: Path, 
 
 
 def test_no_group_and_no_text_is_ever_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[TrainingData] = []
+    seen: list[pd.DataFrame] = []
 
-    def fit_nothing(data: TrainingData, *_: object) -> None:
+    def fit_nothing(data: pd.DataFrame, *_: object) -> None:
         seen.append(data)
 
-    def predict_nothing(data: TrainingData, *_: object) -> np.ndarray:
-        assert {row.sample for row in data.rows}.isdisjoint(row.sample for row in seen[-1].rows)
-        assert {premise for premise, _ in data.pairs}.isdisjoint(premise for premise, _ in seen[-1].pairs)
-        return np.zeros(len(data.rows))
+    def predict_nothing(data: pd.DataFrame, *_: object) -> np.ndarray:
+        assert set(data["sample"]).isdisjoint(seen[-1]["sample"])
+        assert set(data["pair"].str[0]).isdisjoint(seen[-1]["pair"].str[0])
+        return np.zeros(len(data))
 
     monkeypatch.setattr(train_module, "fit", fit_nothing)
     monkeypatch.setattr(train_module, "predict", predict_nothing)
     # "He" is a premise of every group: too short to join them, so the training part must do without it.
     texts = [f"text of person {i}" if i % 3 else "He" for i in range(36)]
-    rows = [
-        TrainingRow((text, f"claim {i % 4}"), i % 3, "sentence", str(i // 6), (text,)) for i, text in enumerate(texts)
-    ]
-    figures: Any = cross_validate(TrainingData(rows, LABELS), "none", RECIPES["small"], folds=3)
+    rows = [((text, f"claim {i % 4}"), i % 3, "sentence", str(i // 6), (text,)) for i, text in enumerate(texts)]
+    figures: Any = cross_validate(training_data(rows), "none", RECIPES["small"], folds=3)
     assert len(seen) == 3
     assert figures["trained"]["all"]["supports"]["recall"] == 1
 
