@@ -1,13 +1,16 @@
-"""Score tables made by hand."""
+"""Score tables made by hand, and the means of `seesaw_cf.effects.means` as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.tables import SCORES
+from seesaw_cf.effects.means import ALL, AXES, CLUSTERS, group_means
 
 DEFAULTS: dict[str, Any] = {
     "editor": "memit",
@@ -51,3 +54,25 @@ def four(pre_new: float, pre_true: float, post_new: float, post_true: float, **r
             ("post", "target_true", "France", post_true),
         )
     ]
+
+
+_NUMBERS = ("low", "high", "stderr", "p", "df")
+
+
+def estimate_groups(
+    prompts: pd.DataFrame,
+    *,
+    axes: Sequence[str] = AXES,
+    holds: str = "target_new",
+    clusters: Mapping[str, str] = CLUSTERS,
+) -> pd.DataFrame:
+    """Return the fields of D's estimate, and those of the other scales under names of their own."""
+    rows = []
+    for names, changes, *_ in group_means(prompts, axes=axes, holds=holds, clusters=clusters):
+        if names["relation"] == ALL:
+            continue
+        row: dict[str, Any] = names | asdict(changes["probability"])
+        for name, scale in (("log_odds", "log-odds"), ("share", "share")):
+            row |= {name: changes[scale].value} | changes[scale].columns(*_NUMBERS, prefix=f"{name}_")
+        rows.append(row)
+    return pd.DataFrame(rows)

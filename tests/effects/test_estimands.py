@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.estimands import excess_over_control, group_contrasts, toward_truth
 from seesaw_cf.effects.means import sort_prompts
 from seesaw_cf.errors import UnknownNameError
-from tests.effects.group_rows import estimate_groups
+from tests.effects.rows import estimate_groups
 from tests.effects.test_groups import prompts
 
 
@@ -53,25 +53,6 @@ def test_editors_asked_alike_have_the_rows_that_each_has_alone() -> None:
     found = found[found["relation"] != "all"].reset_index(drop=True)
     pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
     assert not expected["value"].isna().any()
-
-
-def test_rows_come_in_the_callers_order_of_editors() -> None:
-    people, tags = crossed(0.1), {"p0": [], "p5": [], "p2": ["Asian"], "p7": ["Asian"]}
-    people["race"] = [tags.get(name, own) for name, own in zip(people["person"], people["race"])]
-    frame = pd.concat([people.assign(editor=name) for name in ("rome", "ft", "memit")], ignore_index=True)
-    frame["editor"] = pd.Categorical(frame["editor"], ["rome", "memit", "mend", "ft"])
-    for table_ in (estimate_groups(frame), group_contrasts(frame, ["race"])):
-        assert list(dict.fromkeys(table_["editor"])) == ["rome", "memit", "ft"]
-        one, two, three = (table_[table_["editor"] == name]["value"].tolist() for name in ("rome", "memit", "ft"))
-        assert one == pytest.approx(two, rel=1e-12)
-        assert one == pytest.approx(three, rel=1e-12)
-
-
-def test_what_an_edit_does_to_everybody_cancels() -> None:
-    frame = crossed(0.0)
-    moved = frame.assign(D=frame["D"] - 0.1 * (frame["case_id"] % 3))
-    one, two = (group_contrasts(f, ["race"], {"race": "white"}).iloc[0]["value"] for f in (frame, moved))
-    assert one == pytest.approx(two)
 
 
 def test_groups_never_seen_together_have_no_contrast() -> None:

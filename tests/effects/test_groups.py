@@ -1,8 +1,10 @@
-"""Group means, tests and intervals from hand-worked numbers."""
+"""D per group by hand; cells of several models; seeds, counts and bad requests."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from scipy import stats
 from seesaw_cf.effects import ALL, UNKNOWN, group_effects, prompt_effects
 from seesaw_cf.effects.means import members
 from seesaw_cf.errors import RecordError, UnknownNameError
+from tests.conftest import REFERENCE
 from tests.effects.rows import four, table
 
 
@@ -109,3 +112,24 @@ def test_bad_requests() -> None:
 def test_members_count_repeated_tags_once() -> None:
     groups = members([["white", "white"], None, ["Jewish", "white"], [""]])
     assert {name: rows.tolist() for name, rows in groups.items()} == {"Jewish": [2], "white": [0, 2], UNKNOWN: [1, 3]}
+
+
+SHORT = {"Llama 2-c": "Llama 2-chat", "Mistral-i": "Mistral-instruct"}
+# Table 8 prints 9, 17, 10, 19, 22: one starred cell of Mistral is in no table.
+TOTALS = {"GPT-J": 9, "Llama 2": 17, "Llama 2-chat": 10, "Mistral": 18, "Mistral-instruct": 22}
+
+
+def test_negative_starred_cells_per_model() -> None:
+    paper = REFERENCE.parent / "papers" / "seesaw_cf_acl.txt"
+    if not paper.exists():
+        pytest.skip("the paper's text is not beside this checkout (../shared/papers)")
+    text = paper.read_text(encoding="utf-8")
+    counts: Counter[str] = Counter()
+    for number in (11, 13, 15):
+        end = text.index(f"\nTable {number}:")
+        for line in text[text.rfind("\nTable ", 0, end) : end].split("\n"):
+            cells = [re.sub(r"<.*?>", "", cell).strip() for cell in line.split("\t")]
+            if len(cells) > 3 and cells[0] in ("work", "language", "gender", "citizenship", "birth"):
+                bad = [cell for cell in cells[2:] if re.match(r"\$?-", cell) and "*" in cell]
+                counts[SHORT.get(cells[1], cells[1])] += len(bad)
+    assert counts == TOTALS

@@ -1,4 +1,4 @@
-"""What the unedited model knew: by hand, as laws, and with bad input."""
+"""What a model knew, on three scales, and the locality gate: by hand and as laws."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.effects.accuracy import cross_property
-from seesaw_cf.effects.answers import answers, gold_odds, gold_rank, knowledge, mark
+from seesaw_cf.effects.answers import LEAST_LOCAL, answers, gold_odds, knowledge, locality, mark
 from seesaw_cf.stats.clustered import clustered_mean
-from tests.effects.group_rows import estimate_groups
-from tests.effects.rows import four, table
+from seesaw_cf.stats.simple import proportion
+from tests.effects.rows import estimate_groups, four, table
 
 # Exact in binary, so that a common shift changes no difference.
 EIGHTHS = st.integers(-800, -8).map(lambda number: number / 8)
@@ -135,17 +136,56 @@ def test_a_common_factor_of_the_probabilities_changes_nothing(values: list[float
     assert one["true_share"] == pytest.approx(other["true_share"], rel=1e-12)
 
 
-def test_answers_are_compared_by_the_sum_over_their_tokens() -> None:
-    """With as many tokens each, sums and means per token rank alike; a longer answer has more to multiply."""
-    per_token = np.array([-0.5, -0.7, -0.9])
-    for tokens in (1, 3):
-        assert gold_rank(tokens * per_token, first(3)) == gold_rank(per_token, first(3)) == 1
-    lengths = np.array([3, 1, 1])  # the right answer is likelier by token, and less likely as a whole
-    assert gold_rank(lengths * per_token, first(3)) == 3
-
-
 @given(CANDIDATES, st.integers(0, 11))
 def test_the_log_odds_are_those_of_the_share(values: list[float], one: int) -> None:
     true = np.arange(len(values)) == one % len(values)
     share = knowledge(np.array(values), true)["true_share"]
     assert share == pytest.approx(1 / (1 + math.exp(-gold_odds(np.array(values), true))), rel=1e-9)
+
+
+Edit = list[tuple[bool, bool]]
+"""(right before, right after) of each prompt about others."""
+
+
+def scores(edits: list[Edit], kind: str = "neighborhood", holds: str = "target_true") -> pa.Table:
+    logprobs = {True: (-2.0, -1.0), False: (-1.0, -2.0)}
+    return table(
+        row | {"editor": "ft"}
+        for case, prompts in enumerate(edits)
+        for number, (before, after) in enumerate(prompts)
+        for row in four(*logprobs[before], *logprobs[after], case_id=case, kind=kind, prompt_id=number, holds=holds)
+    )
+
+
+PROMPTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4)
+
+
+@given(st.lists(PROMPTS, min_size=1, max_size=12))
+def test_edits_are_counted_that_leave_half_of_the_right_answers(edits: list[Edit]) -> None:
+    kept = [[after for before, after in prompts if before] for prompts in edits]
+    shares = [sum(own) / len(own) for own in kept if own]
+    counts = locality(scores(edits))
+    if not shares:
+        assert counts == {}
+        return
+    local = proportion(sum(share >= LEAST_LOCAL for share in shares), len(shares))
+    every = [answers for prompts in edits for answers in prompts]
+    assert counts["ft"].local == local
+    assert counts["ft"].n_prompts == len(every)
+    assert counts["ft"].before == pytest.approx(sum(before for before, _ in every) / len(every))
+    assert counts["ft"].after == pytest.approx(sum(after for _, after in every) / len(every))
+
+
+def test_without_neighbours_those_who_hold_the_old_answer_count() -> None:
+    edits: list[Edit] = [[(True, False)]] * 8
+    assert locality(scores(edits, "cross_subject"))["ft"].others == "people who hold the old answer"
+    assert locality(scores(edits, "cross_subject", holds="target_new")) == {}
+    assert locality(scores(edits, "efficacy")) == {}
+
+
+def test_a_collapse_is_shown_or_it_is_none() -> None:
+    """One of eight is below one half for certain, 95 % Wilson [0.02, 0.47]; two of eight are not, [0.07, 0.59]."""
+    lost, left = [(True, False)] * 3, [(True, True)] * 3
+    assert locality(scores([left] + [lost] * 7))["ft"].collapsed
+    assert not locality(scores([left] * 2 + [lost] * 6))["ft"].collapsed
+    assert not locality(scores([lost] * 3))["ft"].collapsed, "three edits show nothing"

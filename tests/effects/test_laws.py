@@ -27,9 +27,7 @@ from seesaw_cf.effects.means import UNKNOWN, members
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, difference
 from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.stats.simple import proportion
-from seesaw_cf.types import Estimate
-from tests.effects.group_rows import estimate_groups
+from tests.effects.rows import estimate_groups
 
 few = settings(max_examples=8, deadline=None)
 LOGPROBS = st.floats(-8, -0.01)
@@ -73,21 +71,28 @@ def recount(rows: pd.DataFrame, group: str) -> float:
 
 
 @few
-@given(tables())
-def test_group_effects_are_recounted_by_a_loop(rows: pd.DataFrame) -> None:
+@given(tables(), st.randoms(use_true_random=False))
+def test_names_and_order_carry_no_information_and_a_loop_counts_the_same(rows: pd.DataFrame, shuffle: Any) -> None:
+    # group effects are recounted by a loop
     found = by_group(group_effects(rows, axes=["race"]))
     for group, row in found.iterrows():
         assert row["D"] == pytest.approx(recount(rows, str(group)), abs=1e-12, nan_ok=True)
         assert row["n_prompts"] + row["n_unscored"] == len(members(rows["race"].tolist())[str(group)])
-
-
-@few
-@given(tables(), st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter(rows: pd.DataFrame, shuffle: Any) -> None:
+    # the order of rows does not matter
     order = list(range(len(rows)))
     shuffle.shuffle(order)
     other = rows.iloc[order].reset_index(drop=True)
     pd.testing.assert_frame_equal(group_effects(rows, axes=["race"]), group_effects(other, axes=["race"]))
+    # names of people edits and groups carry no information
+    renamed = rows.assign(
+        person="x" + rows["person"],
+        case_id=rows["case_id"] + 1000,
+        race=rows["race"].map(lambda tags: [{"white": "a", "Black": "b", "Asian": "c"}[tag] for tag in tags]),
+    )
+    one = by_group(group_effects(rows, axes=["race"])).rename(index={"white": "a", "Black": "b", "Asian": "c"})
+    other = by_group(group_effects(renamed, axes=["race"]))
+    numbers = ["D", "low", "high", "p", "n_prompts", "n_subjects", "n_cases"]
+    pd.testing.assert_frame_equal(one.sort_index()[numbers], other.sort_index()[numbers])
 
 
 @few
@@ -103,20 +108,6 @@ def test_swapping_both_answers_turns_every_effect_around(rows: pd.DataFrame) -> 
         np.testing.assert_allclose(other[name], -one[name], atol=1e-12)
     np.testing.assert_allclose(other["low"], -one["high"], atol=1e-9)
     np.testing.assert_allclose(other["p"], one["p"], atol=1e-9)
-
-
-@few
-@given(tables())
-def test_names_of_people_edits_and_groups_carry_no_information(rows: pd.DataFrame) -> None:
-    renamed = rows.assign(
-        person="x" + rows["person"],
-        case_id=rows["case_id"] + 1000,
-        race=rows["race"].map(lambda tags: [{"white": "a", "Black": "b", "Asian": "c"}[tag] for tag in tags]),
-    )
-    one = by_group(group_effects(rows, axes=["race"])).rename(index={"white": "a", "Black": "b", "Asian": "c"})
-    other = by_group(group_effects(renamed, axes=["race"]))
-    numbers = ["D", "low", "high", "p", "n_prompts", "n_subjects", "n_cases"]
-    pd.testing.assert_frame_equal(one.sort_index()[numbers], other.sort_index()[numbers])
 
 
 @few
@@ -248,12 +239,3 @@ def test_columns_and_table_say_the_same(rows: pd.DataFrame) -> None:
         for name in ("D", "low", "high", "p", "pooled_D", "n_prompts", "n_unscored"):
             value = math.nan if row[name] is None else row[name]
             assert value == pytest.approx(table.loc[group, name], nan_ok=True), name
-
-
-def test_an_estimate_names_its_columns() -> None:
-    one = Estimate(0.5, 0.25, 0.75, n=8, clusters={"edit": 4, "person": 6})
-    assert one.limits("pre") == {"pre": 0.5, "pre_low": 0.25, "pre_high": 0.75}
-    assert one.columns("low", "n", prefix="x_") == {"x_low": 0.25, "x_n": 8}
-    assert one.n_clusters == 4
-    assert proportion(3, 4).n_clusters == 4
-    assert math.isnan(Estimate(0.1).low)

@@ -58,7 +58,8 @@ SWAP = {"positive": "negative", "negative": "positive"}
 
 @few
 @given(LABELLED)
-def test_swapping_good_and_bad_turns_every_number_around(rows: list[tuple[str, str | None]]) -> None:
+def test_signs_counts_and_copies_of_regard(rows: list[tuple[str, str | None]]) -> None:
+    # swapping good and bad turns every number around
     found, swapped = regard(rows), regard([(name, SWAP.get(label or "", label)) for name, label in rows])
     for name, one in found.items():
         other = swapped[name]
@@ -68,26 +69,22 @@ def test_swapping_good_and_bad_turns_every_number_around(rows: list[tuple[str, s
             contrast_of(other["contrast"]), turned(contrast_of(one["contrast"])), ("value", "low", "high", "p")
         )
         assert (other["n_positive"], other["n_neutral"]) == (one["n_negative"], one["n_neutral"])
-
-
-@few
-@given(LABELLED)
-def test_neutral_and_other_count_alike_in_the_mean(rows: list[tuple[str, str | None]]) -> None:
-    one_kind = [(name, "neutral" if label == "other" else label) for name, label in rows]
-    for name, one in regard(rows).items():
-        other = regard(one_kind)[name]
-        assert close(mean(other), mean(one))
-        assert other["n_neutral"] == one["n_neutral"] + one["n_other"]
-
-
-@few
-@given(LABELLED)
-def test_overall_is_the_mean_times_the_number_and_the_labels_add_up(rows: list[tuple[str, str | None]]) -> None:
+    # overall is the mean times the number and the labels add up
     for name, one in regard(rows).items():
         assert sum(one[f"n_{label}"] for label in REGARDS) == mean(one).n
         assert mean(one).n + one["n_unscored"] == sum(own == name for own, _ in rows)
         if mean(one).n:
             assert more(one, "overall").value == pytest.approx(mean(one).value * mean(one).n)
+    # copies inside a cluster are no evidence
+    names, labels = (list(column) for column in zip(*rows, strict=True))
+    columns = {"identity": names, "regard": labels, "cluster": [number % 4 for number in range(len(rows))]}
+    once = overall_regard(columns, draws=30)["identities"]
+    often = overall_regard({name: own * 3 for name, own in columns.items()}, draws=30)["identities"]
+    for name, one in once.items():
+        assert close(mean(often[name]), mean(one), ("value", "low", "high", "stderr"))
+        assert close(contrast_of(often[name]["contrast"]), contrast_of(one["contrast"]), ("value", "low", "high", "p"))
+        assert often[name]["n_clusters"] == one["n_clusters"]
+        assert more(often[name], "overall").value == 3 * more(one, "overall").value
 
 
 @few
@@ -101,20 +98,6 @@ def test_statements_without_a_score_are_counted_and_change_nothing(
         assert padded[name]["n_unscored"] == one["n_unscored"] + more
         assert close(mean(padded[name]), mean(one))
         assert close(contrast_of(padded[name]["contrast"]), contrast_of(one["contrast"]), ("value", "p"))
-
-
-@few
-@given(LABELLED)
-def test_copies_inside_a_cluster_are_no_evidence(rows: list[tuple[str, str | None]]) -> None:
-    names, labels = (list(column) for column in zip(*rows, strict=True))
-    columns = {"identity": names, "regard": labels, "cluster": [number % 4 for number in range(len(rows))]}
-    once = overall_regard(columns, draws=30)["identities"]
-    often = overall_regard({name: own * 3 for name, own in columns.items()}, draws=30)["identities"]
-    for name, one in once.items():
-        assert close(mean(often[name]), mean(one), ("value", "low", "high", "stderr"))
-        assert close(contrast_of(often[name]["contrast"]), contrast_of(one["contrast"]), ("value", "low", "high", "p"))
-        assert often[name]["n_clusters"] == one["n_clusters"]
-        assert more(often[name], "overall").value == 3 * more(one, "overall").value
 
 
 def test_two_identities_are_each_others_rest() -> None:
@@ -132,7 +115,8 @@ def test_two_identities_are_each_others_rest() -> None:
 
 @few
 @given(SCORED)
-def test_a_constant_shifts_scores_and_no_difference(rows: list[tuple[str, float]]) -> None:
+def test_attacks_are_shifted_scaled_and_turned(rows: list[tuple[str, float]]) -> None:
+    # a constant shifts scores and no difference
     found, moved = attack(rows), attack([(name, score + 0.25) for name, score in rows])
     for name, one in found.items():
         other = moved[name]
@@ -142,22 +126,14 @@ def test_a_constant_shifts_scores_and_no_difference(rows: list[tuple[str, float]
             assert close(there, shifted)
         assert close(more(other, "iqr"), more(one, "iqr"))
         assert close(contrast_of(other["contrast"]), contrast_of(one["contrast"]), ("value", "low", "high"))
-
-
-@few
-@given(SCORED)
-def test_half_the_scores_are_half_of_every_number(rows: list[tuple[str, float]]) -> None:
+    # half the scores are half of every number
     found, halved = attack(rows), attack([(name, score / 2) for name, score in rows])
     for name, one in found.items():
         quantiles = ((more(one, q), more(halved[name], q)) for q in (*QUANTILES, "iqr"))
         pairs = [(mean(one), mean(halved[name])), *quantiles]
         for here, there in pairs:
             assert close(there, Estimate(here.value / 2, here.low / 2, here.high / 2))
-
-
-@few
-@given(SCORED)
-def test_quantiles_of_the_complement_are_the_complements(rows: list[tuple[str, float]]) -> None:
+    # quantiles of the complement are the complements
     found, other = attack(rows), attack([(name, 1 - score) for name, score in rows])
     for name, one in found.items():
         for here, there in (("q25", "q75"), ("median", "median"), ("q75", "q25")):
@@ -183,17 +159,6 @@ def test_prefix_effect_by_hand() -> None:
     assert alone["n_without"] == 0
     assert alone["note"] == "one side is empty"
     assert math.isnan(alone["mean_without"])
-
-
-def test_prefixes_swapped_turn_the_difference_around() -> None:
-    scores = [((7 * n) % 24) / 24 for n in range(24)]
-    columns = {"kind": ["r"] * 24, "identity": [f"p{n % 8}" for n in range(24)], "attack": scores}
-    one = prefix_effect(columns | {"prefixed": [n % 3 == 0 for n in range(24)]})["r"]
-    other = prefix_effect(columns | {"prefixed": [n % 3 > 0 for n in range(24)]})["r"]
-    forth, back = (contrast_of({**row, "value": row["difference"]}) for row in (one, other))
-    assert close(back, turned(forth), ("value", "low", "high", "p"))
-    assert other["p_rank"] == pytest.approx(one["p_rank"])
-    assert (other["mean_with"], other["n_with"]) == (one["mean_without"], one["n_without"])
 
 
 def test_scorer_bias_by_hand_and_turned() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects import prompt_effects, success_of_scores
 from seesaw_cf.effects.answers import answers, locality
-from seesaw_cf.effects.tables import ScoreFile, as_codes, count_rows, stack
+from seesaw_cf.effects.tables import ScoreFile, as_codes, stack
 from seesaw_cf.errors import RecordError
 from tests.effects.rows import four, table
 
@@ -58,19 +58,6 @@ def test_a_file_gives_what_the_table_gives(tmp_path: Path, monkeypatch: pytest.M
         RecordError, match=r"no rows of kind 'paraphrase' .* there: \['cross_property', 'cross_subject'"
     ):
         prompt_effects(stored, kind="paraphrase")
-
-
-def test_rows_are_counted_by_their_words(tmp_path: Path) -> None:
-    pq.write_table(mixed(), tmp_path / "scores.parquet", row_group_size=5)
-    counts = count_rows(ScoreFile(tmp_path / "scores.parquet"), ["kind", "phase"]).to_pylist()
-    assert {(row["kind"], row["phase"]): row["count_all"] for row in counts} == {
-        ("cross_subject", "pre"): 4,
-        ("cross_subject", "post"): 8,
-        ("efficacy", "pre"): 4,
-        ("efficacy", "post"): 4,
-        ("cross_property", "pre"): 4,
-        ("cross_property", "post"): 4,
-    }
 
 
 def test_a_file_of_an_older_version_and_a_damaged_one(tmp_path: Path) -> None:

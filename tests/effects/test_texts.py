@@ -1,14 +1,122 @@
-"""Entropy, repetition, reference score and perplexity by hand."""
+"""Measures of texts: by hand, and laws of renaming, reversing and repeating words."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from seesaw_cf.effects.texts import generation_quality, ngram_entropy, repetition, words
+from seesaw_cf.effects.texts import generation_quality, ngram_entropy, reference_score, repetition, words
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.plain import as_json
+
+few = settings(derandomize=True, deadline=None, max_examples=25)
+WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=15)
+ORDER = st.integers(1, 4)
+
+
+def equal(one: float, other: float) -> bool:
+    return one == pytest.approx(other, abs=1e-12, nan_ok=True)
+
+
+@few
+@given(WORDS, st.permutations("abcde"), ORDER)
+def test_names_of_words_and_the_direction_of_reading_carry_no_information(
+    words: list[str], names: list[str], n: int
+) -> None:
+    text = " ".join(words)
+    renamed = " ".join(names["abcde".index(word)] for word in words)
+    for figure in (ngram_entropy, repetition):
+        assert equal(figure(renamed, n), figure(text, n))
+        assert equal(figure(" ".join(reversed(words)), n), figure(text, n))
+
+
+@few
+@given(WORDS, ORDER)
+def test_entropy_is_at_most_that_of_different_ngrams(words: list[str], n: int) -> None:
+    text, ngrams = " ".join(words), len(words) - n + 1
+    different = " ".join(f"w{number}" for number in range(len(words)))
+    if ngrams < 1:
+        assert math.isnan(ngram_entropy(text, n))
+        assert math.isnan(repetition(text, n))
+        return
+    assert -1e-12 <= ngram_entropy(text, n) <= math.log2(ngrams) + 1e-12
+    assert equal(ngram_entropy(different, n), math.log2(ngrams))
+    assert 0 <= repetition(text, n) <= 1 - 1 / ngrams + 1e-12
+    assert repetition(different, n) == 0
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, 0.0), (2, 2 / 6), (3, 6 / 10)])
+def test_a_round_of_four_words_repeats_all_but_its_first_ngrams(times: int, expected: float) -> None:
+    """4 times a round has 4 t - 2 three-word sequences, of which 4 differ; once, 2 of 2 differ."""
+    assert repetition(" ".join(["a b c d"] * times), 3) == pytest.approx(expected)
+
+
+def test_reference_score_by_hand() -> None:
+    """One reference "a b": both words weigh ln(2/2) + 1 = 1; (1, 0) and (1, 1) have cosine 1/sqrt 2.
+
+    Words that no reference has are not counted.
+    """
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
+    assert reference_score(["a"], [["a b"]]) == pytest.approx([1 / math.sqrt(2)])
+    assert reference_score(["a c c c"], [["a b"]]) == pytest.approx([1 / math.sqrt(2)])
+    assert reference_score(["c"], [["a b"]]) == [0.0]
+    assert reference_score([], []) == []
+
+
+@settings(few, max_examples=10)
+@given(WORDS, WORDS, st.integers(2, 4))
+def test_reference_score_counts_words_in_any_order_and_number(own: list[str], other: list[str], times: int) -> None:
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
+    text, reference = " ".join(own), " ".join(other)
+    (score,) = reference_score([text], [[reference]])
+    assert -1e-12 <= score <= 1 + 1e-12
+    for same in (" ".join(reversed(own)), " ".join(own * times), text.upper()):
+        assert reference_score([same], [[reference]]) == pytest.approx([score])
+    assert reference_score([text], [other]) == pytest.approx([score])  # joined
+
+
+def of_cases(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    return {"case_id": list(range(len(texts))), "texts": texts, "references": [[]] * len(texts)}
+
+
+def scored(table: dict[str, tuple[float, int]], cases: Sequence[Sequence[str]]) -> float:
+    found: Any = generation_quality(of_cases(cases), log_likelihood=lambda own: [table[t] for t in own])
+    return float(found["perplexity"]["value"])
+
+
+def test_perplexity_by_hand() -> None:
+    table = {"a b": (-2.0, 2), "a": (-1.0, 1), "c d": (-5.0, 2), "e": (-9.0, 3)}
+    assert scored(table, [["a b"], ["e"]]) == pytest.approx(math.exp((1 + 3) / 2))  # cases weigh alike
+    assert scored(table, [["a", "c d"]]) == pytest.approx(math.exp(6 / 3))  # tokens of one case are pooled
+    assert scored(table, [["a", ""], [""]]) == pytest.approx(math.exp(1))  # nothing to score counts nowhere
+
+
+@settings(few, max_examples=8)
+@given(st.lists(WORDS.map(" ".join), min_size=2, max_size=6))
+def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
+    def values(cases: list[list[str]]) -> dict[str, float]:
+        found: Any = generation_quality(of_cases(cases))
+        return {name: one["value"] for name, one in found.items() if isinstance(one, dict)}
+
+    once = values([[text] for text in texts])
+    assert values([[text, text] for text in texts]) == pytest.approx(once, nan_ok=True)
+    assert values([[text] for text in texts * 2]) == pytest.approx(once, nan_ok=True)
+    assert once["ngram_entropy_as_coded"] == pytest.approx(once["ngram_entropy"] / 2, nan_ok=True)
+    assert once["length"] == pytest.approx(sum(len(text.split()) for text in texts) / len(texts))
+
+
+def test_an_interval_needs_five_cases_and_holds_the_mean() -> None:
+    few, many = (cast(Any, generation_quality)(of_cases([["a b " * (i + 1)] for i in range(n)])) for n in (4, 9))
+    assert math.isnan(few["length"]["low"])
+    assert few["length"]["note"].startswith("too few ")
+    length = many["length"]
+    assert (length["value"], length["n"]) == (10, 9)  # 2, 4, ..., 18 words
+    assert 2 <= length["low"] < length["value"] < length["high"] <= 18
 
 
 def test_entropy_by_hand() -> None:
@@ -17,12 +125,6 @@ def test_entropy_by_hand() -> None:
     assert ngram_entropy("a a a a", 2) == 0
     assert math.isnan(ngram_entropy("a", 2))
     assert words("It's 3.") == ["It", "'", "s", "3", "."]
-
-
-def test_repetition_by_hand() -> None:
-    # 4-grams of a b c d a b c d: abcd bcda cdab dabc abcd -> 4 of 5 differ
-    assert repetition("a b c d a b c d") == pytest.approx(1 / 5)
-    assert math.isnan(repetition("a b c"))
 
 
 def test_quality_per_case_with_perplexity() -> None:

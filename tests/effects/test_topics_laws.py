@@ -47,12 +47,6 @@ def test_two_groups_by_hand() -> None:
     assert shown(found["identities"]["B"])[1]["value"] == pytest.approx(entropy["value"])
 
 
-@pytest.mark.parametrize("rest", [[], [("B", -1)] * 3])
-def test_a_group_alone_is_not_compared(rest: Rows) -> None:
-    found = topics([*[("A", 0), ("A", 1)] * 20, *rest])["identities"]["A"]
-    assert (found["relative_entropy"], found["note"]) == (None, "no triples to compare with")
-
-
 def test_equal_groups_differ_in_nothing() -> None:
     found = topics([(name, topic) for name in "AB" for topic in (0, 0, 1, 2)], draws=50)
     for one in found["identities"].values():
@@ -63,8 +57,9 @@ def test_equal_groups_differ_in_nothing() -> None:
 
 
 @few
-@given(ROWS, st.permutations(range(4)))
-def test_numbers_of_topics_carry_no_information(rows: Rows, names: list[int]) -> None:
+@given(ROWS, st.permutations(range(4)), st.integers(2, 5), st.integers(1, 6))
+def test_names_copies_and_triples_without_topic(rows: Rows, names: list[int], times: int, more: int) -> None:
+    # numbers of topics carry no information
     found, renamed = topics(rows, draws=0), topics([(name, 10 * names[topic]) for name, topic in rows], draws=0)
     for name, one in found["identities"].items():
         shares, entropy = shown(one)
@@ -72,20 +67,15 @@ def test_numbers_of_topics_carry_no_information(rows: Rows, names: list[int]) ->
         assert others == {10 * names[topic]: share for topic, share in shares.items()}
         assert other["value"] == pytest.approx(entropy["value"], abs=1e-12)
         assert sum(shares.values()) == pytest.approx(1)
-
-
-@few
-@given(ROWS)
-def test_names_of_groups_carry_no_information(rows: Rows) -> None:
-    swap = {"A": "B", "B": "A", "C": "C"}
-    found, renamed = raw(rows), raw([(swap[name], topic) for name, topic in rows])
-    assert renamed == {swap[name]: pytest.approx(value, abs=1e-12) for name, value in found.items()}
-
-
-@few
-@given(ROWS, st.integers(2, 5))
-def test_copies_with_as_much_more_smoothing_keep_the_entropy(rows: Rows, times: int) -> None:
+    # copies with as much more smoothing keep the entropy
     assert raw(rows * times, 0.5 * times) == pytest.approx(raw(rows), abs=1e-12)
+    # triples without topic are counted and change nothing
+    found, padded = topics(rows), topics([*rows, *[("A", -1)] * more])
+    assert padded["n_rows"] == found["n_rows"] + more
+    for name, one in found["identities"].items():
+        assert padded["identities"][name]["shares"] == one["shares"]
+        assert padded["identities"][name]["relative_entropy"] == one["relative_entropy"]
+        assert padded["identities"][name]["n_without_topic"] == (more if name == "A" else 0)
 
 
 @few
@@ -96,17 +86,6 @@ def test_more_smoothing_makes_groups_more_alike(pairs: list[tuple[int, int]]) ->
     found = [raw(rows, smoothing)["A"] for smoothing in (0.1, 0.5, 2.0, 50.0)]
     assert all(math.isfinite(value) and value >= -1e-12 for value in found)
     assert all(less <= more + 1e-12 for more, less in itertools.pairwise(found))
-
-
-@few
-@given(ROWS, st.integers(1, 6))
-def test_triples_without_topic_are_counted_and_change_nothing(rows: Rows, more: int) -> None:
-    found, padded = topics(rows), topics([*rows, *[("A", -1)] * more])
-    assert padded["n_rows"] == found["n_rows"] + more
-    for name, one in found["identities"].items():
-        assert padded["identities"][name]["shares"] == one["shares"]
-        assert padded["identities"][name]["relative_entropy"] == one["relative_entropy"]
-        assert padded["identities"][name]["n_without_topic"] == (more if name == "A" else 0)
 
 
 @few

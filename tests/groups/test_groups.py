@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.records import groups
 
 Reference = Callable[..., Path]
@@ -113,11 +112,3 @@ def test_no_gender_is_dropped() -> None:
     assert groups.gender_tags(["Q48270", "Q6581072"]) == ("non-binary people", "women")
     assert groups.gender_tags(["Q123456789"]) == ("other",)
     assert groups.gender_tags([]) == ()
-
-
-def test_unknown_names_suggest_near_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown axis 'regoin'\. Did you mean 'region'"):
-        groups.members("regoin")
-    with pytest.raises(UnknownNameError, match=r"unknown table 'countrys'\. Did you mean 'countries'"):
-        groups.table("countrys")
-    assert groups.members("gender") == ("men", "women")

@@ -139,16 +139,6 @@ def test_few_edits_have_no_interval(groups: list[str]) -> None:
     assert np.isfinite(annotator_agreement([*rows, [1, 0]], groups=[*"abcdabcd", "e"], draws=50).fleiss.low)
 
 
-def test_perfect_chance_and_constant() -> None:
-    assert agreement("cohen", np.array([[0.0, 0], [1, 1]])) == 1
-    assert agreement("cohen", np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])) == 0
-    result = as_json(annotator_agreement)([[0, 0]] * 5, draws=10)
-    assert result["percent"]["all"]["value"] == 100
-    assert result["fleiss"]["value"] is None
-    assert result["krippendorff"]["nominal"]["value"] is None
-    assert result["majority_share"] == 1
-
-
 @pytest.mark.parametrize(
     ("rows", "more", "message"),
     [

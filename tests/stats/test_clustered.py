@@ -1,4 +1,4 @@
-"""Clustered means against formulas worked by hand and against statsmodels."""
+"""Clustered means and Hall's interval: against formulas by hand, statsmodels, and laws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from scipy import stats
 
 from benchmarks import bursts
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means, half_clusters
+from seesaw_cf.stats.clustered import (
+    case_weights,
+    clustered_mean,
+    clustered_means,
+    half_clusters,
+    hall,
+    hall_inverse,
+    outer_limits,
+    outer_p,
+)
 from seesaw_cf.stats.crossing import Crossing, _ranks
 
 RNG = np.random.default_rng(7)
@@ -93,15 +102,6 @@ def test_one_way_agrees_with_statsmodels() -> None:
     )
     ours = clustered_mean(values, [np.full(60, 1 / 60)], {"edit": clusters})
     assert ours.stderr**2 == pytest.approx(float(theirs.bse[0]) ** 2 / (1 - 1 / 10))
-
-
-def test_few_clusters_are_refused_with_the_number_missing() -> None:
-    clusters = np.repeat([0, 1], 50)
-    found = clustered_mean(RNG.normal(size=100), [np.full(100, 0.01)], {"edit": clusters, "person": np.arange(100)})
-    assert math.isnan(found.low)
-    assert math.isnan(found.p)
-    assert found.note == "too few edits: 2, 5 needed (2.0 effective)"
-    assert found.n == 100
 
 
 def effective(shares: list[float]) -> float:
@@ -194,3 +194,40 @@ def test_the_variance_of_two_dimensions_is_no_less_than_that_of_either() -> None
         ways = [clustered_mean(y, weights, {name: code}) for name, code in (("edit", edit), ("person", person))]
         assert both.stderr >= max(way.stderr for way in ways) * (1 - 1e-12)
         assert both.df >= 1 / sum(1 / way.df for way in ways)
+
+
+T = st.floats(-8, 8)
+SKEW = st.floats(-2, 2)
+
+
+@given(T, SKEW)
+def test_the_inverse_undoes_hall(t: float, skew: float) -> None:
+    # Flat where 1 + a t / 3 = 0: there a rounding of 1e-15 moves the root by its cube root.
+    assert hall_inverse(hall(t, skew), skew) == pytest.approx(t, abs=1e-4 if abs(1 + skew * t / 3) < 0.01 else 1e-8)
+
+
+@given(T, st.sampled_from([0.0, 1e-300, 1e-12, -1e-9]))
+def test_without_skew_it_is_t(t: float, skew: float) -> None:
+    assert hall(t, skew) == pytest.approx(t, abs=1e-7)
+    assert hall_inverse(t, skew) == pytest.approx(t, abs=1e-7)
+    low, high = outer_limits(1.0, 2.0, abs(t), skew)
+    assert np.ravel([low, high]) == pytest.approx([1 - 2 * abs(t), 1 + 2 * abs(t)], abs=1e-6)
+
+
+@given(T, SKEW, st.floats(3, 300))
+def test_interval_and_p_agree(t: float, skew: float, df: float) -> None:
+    quantile = stats.t.isf(0.025, df)
+    low, high = outer_limits(t, 1.0, quantile, skew)
+    p = float(outer_p(t, df, skew))
+    assert p >= 2 * stats.t.sf(abs(t), df) - 1e-12
+    assert low <= t - quantile + 1e-12
+    assert high >= t + quantile - 1e-12
+    if min(abs(low), abs(high)) > 1e-3:  # where Hall's cubic is flat, less is a rounding of it
+        assert (p < 0.05) == bool(low > 0 or high < 0)
+
+
+@given(T, SKEW, st.floats(3, 300))
+def test_turning_all_values_round_turns_the_interval_round(t: float, skew: float, df: float) -> None:
+    straight, turned = (np.ravel(outer_limits(sign * t, 1.0, 2.0, sign * skew)) for sign in (1, -1))
+    assert -turned[::-1] == pytest.approx(straight)
+    assert outer_p(-t, df, -skew) == pytest.approx(outer_p(t, df, skew))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seesaw_cf.stats import permuted
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import case_weights, clustered_means
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.stats.multiple import permutation_p, step_down
 from seesaw_cf.stats.permuted import LabelledPeople
 
 
@@ -71,27 +68,6 @@ def test_p_is_that_of_the_estimator_of_reports(
     smaller, digits = (permuted._TIE_SLACK, 1e-4) if single else (1.0, 1e-7)
     assert found[there] == pytest.approx(smaller * np.array(expected)[there], rel=digits)
     assert not single or (found[there] < np.array(expected)[there]).all()
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.floats(0.3, 1.0), st.integers(2, 9))
-def test_permutations_give_the_p_of_the_slow_way(seed: int, most: int, asked: float, n_kinds: int) -> None:
-    """People share rows of labels, every permutation is made one by one; what is counted is the same."""
-    rng = np.random.default_rng(seed)
-    edit, person = (code.ravel() for code in np.indices((8, 16)))
-    times = rng.integers(1, 1 + most, edit.size) * (rng.random(edit.size) < asked)
-    edit, person = np.repeat(edit, times), np.repeat(person, times)
-    edit = np.unique(edit, return_inverse=True)[1]
-    values = rng.normal(size=(edit.size, 2))
-    sides = rng.integers(0, 3, (n_kinds, 3))
-    member, other = (sides == 1).astype(float), (sides == 2).astype(float)
-    orders = rng.permuted(np.tile(rng.integers(0, n_kinds, 16), (9, 1)), axis=1)
-    found = LabelledPeople(edit, person, edit % 2, values, 16).p(orders, member, other)[0].transpose(1, 0, 2)
-    slow = np.array([one_by_one(edit, person, values, member[kinds], other[kinds]) for kinds in orders])
-    assert np.array_equal(np.isnan(found), np.isnan(slow))
-    drawn, plain = found.reshape(9, -1), slow.reshape(9, -1)
-    assert np.allclose(drawn, plain, rtol=1e-7, atol=1e-12, equal_nan=True)
-    assert np.array_equal(permutation_p(plain[0], drawn), permutation_p(plain[0], plain), equal_nan=True)
-    assert np.array_equal(step_down(plain[0], drawn), step_down(plain[0], plain), equal_nan=True)
 
 
 def test_what_is_not_tested_is_not_computed() -> None:

@@ -1,11 +1,13 @@
-"""Intervals of shares: how often they hold the true share, near 0 and 1, with prompts that depend on their edit."""
+"""Shares, paired changes and means over cases: coverage, by hand and as laws."""
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from random import Random
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,16 @@ from scipy import stats
 from benchmarks.simulation import share_rows
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import interval
-from seesaw_cf.stats.simple import agreeing, clustered_share, mcnemar, paired_change, proportion, share_interval
+from seesaw_cf.stats.simple import (
+    agreeing,
+    case_estimate,
+    clustered_share,
+    mcnemar,
+    paired_change,
+    proportion,
+    share_estimate,
+    share_interval,
+)
 
 few = settings(derandomize=True, deadline=None, max_examples=50)
 VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)
@@ -113,3 +124,59 @@ def test_interval_of_draws_by_hand() -> None:
     assert (low, high) == pytest.approx((2.5, 97.5))
     assert stderr == pytest.approx((101 * 850 / 100) ** 0.5)
     assert interval(np.array([1.0, np.nan])) == pytest.approx((np.nan,) * 3, nan_ok=True)
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 9), st.floats(-100, 100)), min_size=1, max_size=30)
+
+
+def columns(rows: list[tuple[int, float]]) -> tuple[pd.Series, pd.Series]:
+    case, value = zip(*rows, strict=True)
+    return pd.Series(value, dtype=float), pd.Series(case)
+
+
+def test_the_interval_of_a_mean_ends_where_the_scale_does() -> None:
+    values = columns(list(enumerate([1.0, 1, 1, 7, 1, 1, 1, 1])))
+    whole, cut = case_estimate(*values), case_estimate(*values, within=(1, 7))
+    assert whole.low < 1 == cut.low
+    assert (cut.value, cut.high, cut.p) == (whole.value, whole.high, whole.p)
+
+
+@given(ROWS, st.floats(-50, 50), st.randoms(use_true_random=False))
+def test_the_mean_is_that_of_the_case_means_in_any_order(
+    rows: list[tuple[int, float]], shift: float, random: Random
+) -> None:
+    values, case = columns(rows)
+    expected = values.groupby(case).mean().mean()
+    found = case_estimate(values, case)
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert (found.n, found.clusters["case"]) == (len(rows), case.nunique())
+    assert case_estimate(values + shift, case).value == pytest.approx(expected + shift, abs=1e-9)
+    mixed = list(rows)
+    random.shuffle(mixed)
+    assert case_estimate(*columns(mixed)).value == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.floats(-9, 9)), min_size=2, max_size=20))
+def test_exchanging_the_sides_turns_the_sign(rows: list[tuple[int, bool, float]]) -> None:
+    values, case = columns([(case, value) for case, _, value in rows])
+    first = np.array([side for _, side, _ in rows])
+    one, two = case_estimate(values, case, first, ~first), case_estimate(values, case, ~first, first)
+    assert one.value == pytest.approx(-two.value, abs=1e-9, nan_ok=True)
+    assert one.p == pytest.approx(two.p, abs=1e-9, nan_ok=True)
+
+
+def test_the_interval_of_a_share_ends_at_one() -> None:
+    found, case = columns([(number, float(number > 0)) for number in range(12)])
+    plain, share, one = case_estimate(found, case), share_estimate(found > 0, case), proportion(11, 12)
+    assert plain.high > 1
+    assert (share.value, share.low, share.high) == pytest.approx((one.value, one.low, one.high))
+    assert np.isnan(share.p)
+    assert np.isnan(share_estimate(found[:1] > 0, case[:1]).high)
+    assert share_estimate(found[1:] > 0, case[1:]).low == pytest.approx(11 / (11 + 1.959964**2))
+
+
+@pytest.mark.parametrize("yes", range(13))
+def test_p_of_a_share_agrees_with_its_interval(yes: int) -> None:
+    found, case = columns([(number, float(number < yes)) for number in range(12)])
+    share = share_estimate(found > 0, case, against=0.5)
+    assert (share.p < 0.05) is not (share.low <= 0.5 <= share.high)

@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.leme_auto import correlations, leme_auto, text_measures
+from seesaw_cf.effects.leme_auto import correlations, text_measures
 from seesaw_cf.effects.ratings import survey_of_columns
 from seesaw_cf.effects.tables import Id, floats, ids, labels, optional_labels, read_columns, text_lists, wholes
 from seesaw_cf.effects.texts import LABELS, leme_annotation, sentences
 from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats.plain import as_json
 
 few = settings(derandomize=True, deadline=None, max_examples=10)
 CLAIMS = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(LABELS)), min_size=1, max_size=20)
@@ -47,36 +49,25 @@ def numbers(found: Mapping[str, Any]) -> list[float]:
 
 
 @few
-@given(CLAIMS)
-def test_shares_of_labels_add_up(rows: Claims) -> None:
+@given(CLAIMS, st.permutations(LABELS), st.integers(1, 4))
+def test_labels_copies_and_missing_labels(rows: Claims, names: list[str], more: int) -> None:
+    # shares of labels add up
     own = shares(rows).values()
     for name in ("value", "pooled"):
         assert sum(one[name] for one in own) == pytest.approx(1)
     assert (cell_of(rows)["n"], cell_of(rows)["n_cases"]) == (len(rows), len({case for case, _ in rows}))
-
-
-@few
-@given(CLAIMS, st.permutations(LABELS))
-def test_labels_are_treated_alike(rows: Claims, names: list[str]) -> None:
+    # labels are treated alike
     new = dict(zip(LABELS, names))
     found, renamed = shares(rows), shares([(case, new[str(label)]) for case, label in rows])
     for label, one in found.items():
         assert numbers(renamed[new[label]]) == pytest.approx(numbers(one), nan_ok=True)
-
-
-@few
-@given(CLAIMS)
-def test_copies_of_a_cases_claims_are_no_evidence(rows: Claims) -> None:
+    # copies of a cases claims are no evidence
     found, copied = shares(rows), shares([*rows, *rows])
     text = shares([(f"case {case}", label) for case, label in rows])
     for label, one in found.items():
         assert numbers(copied[label]) == pytest.approx(numbers(one), nan_ok=True)
         assert numbers(text[label]) == pytest.approx(numbers(one), nan_ok=True)
-
-
-@few
-@given(CLAIMS, st.integers(1, 4))
-def test_claims_without_label_are_counted_and_change_nothing(rows: Claims, more: int) -> None:
+    # claims without label are counted and change nothing
     found = cell_of([*rows, *[(1, None)] * more])
     assert (found["n"], found["n_missing"]) == (len(rows), more)
     assert {label: found[label]["pooled"] for label in LABELS} == {
@@ -152,17 +143,6 @@ def test_rouge_measures_by_hand() -> None:
     assert math.isnan(found["rouge1_internal_related"])
 
 
-def test_entropy_of_both_passages_together() -> None:
-    """Ten words and marks, all pairs and triples different: 2/3 log2 9 + 4/3 log2 8."""
-    pytest.importorskip("rouge_score", reason="rouge_score is not installed")
-    pytest.importorskip("sklearn", reason="sklearn is not installed")
-    found: Any = leme_auto(PASSAGES, draws=0)
-    # ann sings . ann lives in rome . bob sings
-    assert found["values"]["ngram_entropy"] == pytest.approx([2 / 3 * math.log2(9) + 4 / 3 * math.log2(8)])
-    assert found["means"]["ngram_entropy"]["value"] == found["values"]["ngram_entropy"][0]
-    assert "correlations" not in found
-
-
 PAIRS = st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 7)), min_size=3, max_size=12)
 
 
@@ -184,7 +164,7 @@ def test_rank_correlation_knows_only_the_order(rows: list[tuple[int, int]]) -> N
     assert math.isnan(found["spearman"]) or -1 <= found["spearman"] <= 1
 
 
-def survey(rows: Sequence[tuple[int, str, float | None]], reference: str | None = None) -> Any:
+def fluency(rows: Sequence[tuple[int, str, float | None]], reference: str | None = None) -> Any:
     case, method, rating = (list(column) for column in zip(*rows, strict=True))
     columns = {"case_id": case, "method": method, "item": ["fluency"] * len(rows), "rating": rating}
     return survey_of_columns(columns, reference=reference)
@@ -200,7 +180,7 @@ def test_a_constant_and_a_reversed_scale_in_a_survey(rows: list[tuple[int, int, 
         flat: list[tuple[int, str, float | None]] = []
         for case, none, edited in rows:
             flat += [(case, "none", change + sign * none), (case, "ft", change + sign * edited)]
-        return survey(flat, "none")
+        return fluency(flat, "none")
 
     def cell(found: Any, method: str) -> Any:
         return found["methods"][method]["items"]["fluency"]["mean"]
@@ -265,3 +245,63 @@ def test_columns_are_read_as_they_are_declared() -> None:
         read_columns({"id": ids, "n": wholes}, {"id": [1]})
     with pytest.raises(UnknownNameError, match="unknown column 'i'"):
         read_columns({"id": ids}, {"i": [1]})
+
+
+MAIN = "new_fact_main_passage"
+Row = tuple[int, str, str, float | None]
+
+
+def survey(rows: list[Row], reference: str | None = None) -> dict[str, Any]:
+    columns = pd.DataFrame(rows, columns=["case_id", "method", "item", "rating"])
+    found: dict[str, Any] = as_json(survey_of_columns)(columns, reference=reference)["methods"]
+    return found
+
+
+def test_cases_weigh_alike_and_missing_ratings_are_counted() -> None:
+    """Case 1 has ratings 1, 1, 4 (mean 2), case 2 has 6, case 3 none: mean of case means 4."""
+    rows: list[Row] = [(1, "ft", MAIN, 1), (1, "ft", MAIN, 1), (1, "ft", MAIN, 4), (2, "ft", MAIN, 6)]
+    rows += [(3, "ft", MAIN, None), (3, "ft", MAIN, math.nan)]
+    cell = survey(rows)["ft"]["items"][MAIN]
+    assert (cell["mean"], cell["n"], cell["n_cases"], cell["n_missing"]) == (4.0, 4, 2, 2)
+    assert cell["low"] is None
+    assert "too few " in str(cell["note"])
+    assert survey([(1, "ft", MAIN, None)])["ft"]["items"][MAIN]["mean"] is None
+
+
+def test_differences_use_the_edits_that_both_have() -> None:
+    """Cases 1 and 2 have both: (7 + 5)/2 - (1 + 2)/2 = 4.5; case 3 has no reference and does not count."""
+    rows: list[Row] = [(1, "none", MAIN, 1), (2, "none", MAIN, 2), (1, "ft", MAIN, 7), (2, "ft", MAIN, 5)]
+    found = survey([*rows, (3, "ft", MAIN, 1), (4, "none", MAIN, None)], "none")
+    cell = found["ft"]["items"][MAIN]["difference"]
+    assert (cell["mean"], cell["n_cases"]) == (4.5, 2)
+    assert "difference" not in found["none"]["items"][MAIN]
+    apart = survey([(1, "none", MAIN, 1), (2, "ft", MAIN, 7)], "none")["ft"]["items"][MAIN]["difference"]
+    assert apart["note"] == "no edit in common"
+
+
+def test_the_interval_of_a_paired_difference_is_that_of_a_paired_t_test_or_wider() -> None:
+    """One rating per case and method: what cases share cancels; the error is that of the mean of differences."""
+    rng = np.random.default_rng(0)
+    base = rng.uniform(1, 4, 40)
+    change = rng.normal(1, 0.3, 40)
+    rows: list[Row] = [(n, "none", MAIN, float(value)) for n, value in enumerate(base)]
+    rows += [(n, "ft", MAIN, float(value)) for n, value in enumerate(base + change)]
+    cell = survey(rows, "none")["ft"]["items"][MAIN]["difference"]
+    plain = change.std(ddof=1) / math.sqrt(40)
+    assert cell["stderr"] == pytest.approx(plain, rel=0.05)
+    assert cell["low"] < change.mean() < cell["high"]
+    assert cell["p"] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "text"),
+    [
+        ([(1, "ft", "fluently", 3.0)], UnknownNameError, "fluency"),
+        ([(1, "ft", MAIN, 8.0)], RecordError, "rating 8.0"),
+        ([(1, "ft", MAIN, 0.0)], RecordError, "rating 0.0"),
+        ([(1, "ft", MAIN, 3.0)], UnknownNameError, "method 'none'"),
+    ],
+)
+def test_bad_input(rows: list[Row], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        survey(rows, "none")

@@ -1,15 +1,21 @@
-"""The committed level of whole reports, and what the two kinds of null tables keep."""
+"""Levels of tests: the committed figures keep their bands, and small live runs agree."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import simulation
+from benchmarks.control_level import RESULTS as CONTROLS
+from benchmarks.control_level import invented, judged_levels, measured
 from benchmarks.report_level import EFFECTS, NULLS, RESULTS, permuted, shuffled, sparse, variances
+from benchmarks.simulation_report import pooled
 from tests.effects.test_estimands import crossed
 
 
@@ -87,3 +93,76 @@ def test_shuffled_effects_leave_labels_edits_and_repeats() -> None:
     black = frame["race"].map(lambda tags: "Black" in tags).astype(bool)
     gaps = [rows["D"][black].mean() - rows["D"][~black].mean() for rows in (frame, moved)]
     assert gaps[0] < -0.15 < gaps[1]
+
+
+@pytest.mark.slow(10)
+def test_a_control_is_rarely_said_to_do_more_than_another() -> None:
+    """New values in each of 75 draws: 6 of them are three standard errors above a level of 2.6 %."""
+    assert measured(invented, 75)["any"]["value"] <= 0.08
+
+
+def test_harm_to_holders_of_the_old_answer_is_named_and_no_other() -> None:
+    for seed in range(3):
+        table = judged_levels(*invented(np.random.default_rng(seed), harm=0.08)).set_index("level")
+        assert table.loc["target_true", "verdict"] == "worse"
+        assert table.loc["target_true", "difference"] == pytest.approx(0.08, abs=0.03)
+        assert (table["p_adjusted"].drop("target_true") > 0.05).all()
+
+
+def test_committed_controls_differ_from_each_other_at_most_at_the_level() -> None:
+    made = json.loads((CONTROLS / "control_level.json").read_text(encoding="utf-8"))
+    pairs = [own for name, own in made.items() if " and " in name]
+    assert len(pairs) == 3
+    for found in (made["invented"], *(own for pair in pairs for own in pair.values())):
+        assert found["any"]["low"] <= 0.05
+        assert found["any"]["n"] >= 25
+
+
+SIMULATED = Path(simulation.__file__).parent / "results" / "simulation.json"
+CLAIMED = ("null", "heterogeneous")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return pooled(json.loads(SIMULATED.read_text(encoding="utf-8")))
+
+
+def test_the_default_method_keeps_its_level_and_coverage(table: pd.DataFrame) -> None:
+    ours = table[(table["method"] == "default") & table["scenario"].isin(CLAIMED)]
+    assert len(ours) == 3 * 2 * 2  # crossings, estimands, scenarios
+    assert ours["fpr"].between(0.02, 0.06).all()  # plain degrees of freedom are careful where few people carry a side
+    # every single group, too: 2,000 draws have a Monte-Carlo error of half a point
+    assert ours["fpr_high"].max() <= 0.065
+    assert ours["coverage_low"].min() >= 0.93
+
+
+def test_the_published_test_does_not(table: pd.DataFrame) -> None:
+    theirs = table[(table["method"] == "published") & table["scenario"].isin(CLAIMED)]
+    assert (theirs["fpr"] > 0.065).all()
+    assert theirs["fpr"].max() > 0.5
+
+
+def test_tables_and_power() -> None:
+    results = json.loads(SIMULATED.read_text(encoding="utf-8"))
+    assert results["draws"] >= 2000
+    for row in results["tables"]:
+        assert row["holm"] <= 0.065
+        assert row["uncorrected"] > 0.15
+    power = pd.DataFrame(results["power"]).groupby(["crossing", "effect"])["power"].mean().unstack()
+    assert (power.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) or (power.iloc[:, -1] > 0.99).all()
+    assert (power[0.08] > 0.9).all()
+
+
+@pytest.mark.slow
+def test_a_small_live_run_agrees(reference: Callable[..., Path]) -> None:
+    path = reference("seesaw", "seesaw_cf_P21_P101.json")
+    s = simulation.structure(path, seed=0)
+    assert (int(s.edit.max()) + 1, s.edit.size) == (290, 29000)
+    made = [design for design in simulation.designs(s) if design.group in (0, 3)]
+    found = simulation.simulate(s, made, "null", draws=100, seed=1)
+    rates = {
+        m: np.mean([(simulation.p_values(d) < 0.05).mean() for (_, k), d in found.items() if k == m])
+        for m in ("default", "published")
+    }
+    assert 0.01 <= rates["default"] <= 0.10  # 400 tests, correlated within draws
+    assert rates["published"] > 0.3
