@@ -176,15 +176,3 @@ def test_the_detectable_effect_is_that_of_the_correction() -> None:
     assert (table["detectable"] > np.array(alone)).all()
     strong = table.assign(p_t=1e-12, p_adjusted=1 / 200, family_size=36)  # permutations give no p below 1 / 200
     assert independent_tests(strong) == 36
-
-
-@pytest.mark.slow
-def test_edits_that_compare_nobody_hide_no_mirror() -> None:
-    """An edit was asked about one Latine person alone: neither contrast of the two other labels has it."""
-    frame = crossed(0.2, people=20)
-    alone = _tagged(frame[frame["person"] == "p1"].iloc[:1].assign(case_id=99, person="p99"), ["Latine"], ("p99",))
-    table = audit(pd.concat([frame, alone], ignore_index=True), AuditSettings(margin=0.05), axes=["race"])
-    own = table[table["group"] != "Latine"]
-    assert own["mirror"].tolist() == [False, True]
-    apart = audit(_tagged(frame, ["Latine"], ("p1",)), AuditSettings(margin=0.05), axes=["race"])
-    assert not apart["mirror"].any()

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -277,20 +276,6 @@ def test_differences_use_the_edits_that_both_have() -> None:
     assert "difference" not in found["none"]["items"][MAIN]
     apart = survey([(1, "none", MAIN, 1), (2, "ft", MAIN, 7)], "none")["ft"]["items"][MAIN]["difference"]
     assert apart["note"] == "no edit in common"
-
-
-def test_the_interval_of_a_paired_difference_is_that_of_a_paired_t_test_or_wider() -> None:
-    """One rating per case and method: what cases share cancels; the error is that of the mean of differences."""
-    rng = np.random.default_rng(0)
-    base = rng.uniform(1, 4, 40)
-    change = rng.normal(1, 0.3, 40)
-    rows: list[Row] = [(n, "none", MAIN, float(value)) for n, value in enumerate(base)]
-    rows += [(n, "ft", MAIN, float(value)) for n, value in enumerate(base + change)]
-    cell = survey(rows, "none")["ft"]["items"][MAIN]["difference"]
-    plain = change.std(ddof=1) / math.sqrt(40)
-    assert cell["stderr"] == pytest.approx(plain, rel=0.05)
-    assert cell["low"] < change.mean() < cell["high"]
-    assert cell["p"] < 1e-6
 
 
 @pytest.mark.parametrize(

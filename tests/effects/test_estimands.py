@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.estimands import excess_over_control, group_contrasts, toward_truth
 from seesaw_cf.effects.means import sort_prompts
 from seesaw_cf.errors import UnknownNameError
-from tests.effects.rows import estimate_groups
 from tests.effects.test_groups import prompts
 
 
@@ -61,16 +60,6 @@ def test_groups_never_seen_together_have_no_contrast() -> None:
     assert row["note"] == "no edit was scored on both groups"
     with pytest.raises(UnknownNameError, match=r"unknown race group 'White'\. Did you mean 'white'"):
         group_contrasts(frame, ["race"], {"race": "White"})
-
-
-def test_two_way_error_exceeds_the_error_over_edits_alone() -> None:
-    frame = crossed()
-    both = estimate_groups(frame, axes=["race"]).set_index("group")
-    edits = estimate_groups(frame, axes=["race"], clusters={"edit": "case_id"}).set_index("group")
-    assert (both["stderr"] >= edits["stderr"]).all()
-    assert both.loc["white", "value"] == pytest.approx(edits.loc["white", "value"])
-    targets = estimate_groups(frame, axes=[], clusters={"target": "target_new"}).iloc[0]
-    assert targets["note"].startswith("too few targets: 1, 5 needed")
 
 
 def test_excess_over_control_subtracts_prompt_by_prompt() -> None:

@@ -90,17 +90,6 @@ def test_interval_is_seeded_and_blind_to_row_order() -> None:
     assert overall["stderr"] == pytest.approx(values.std() / math.sqrt(40), rel=0.1)
 
 
-def test_below_five_effective_clusters_the_estimate_stands_alone() -> None:
-    """Four edits of equal weight: no interval, no p; five: both."""
-    for edits in (4, 5):
-        rows: list[Any] = [(e, f"p{s}", [], 0.02 * e + 0.01 * s) for e in range(edits) for s in range(8)]
-        row = by_group(group_effects(prompts(rows), axes=[]), ALL)[ALL]
-        assert row["D"] == pytest.approx(0.02 * (edits - 1) / 2 + 0.035)
-        assert math.isnan(row["low"]) == math.isnan(row["p"]) == math.isnan(row["log_odds_low"]) == (edits < 5)
-        assert row["effective"] == pytest.approx({"edit": edits, "person": 8})
-    assert row["note"] == ""
-
-
 def test_bad_requests() -> None:
     frame = prompts(WORKED)
     with pytest.raises(UnknownNameError, match=r"unknown axis 'rase'\. Did you mean 'race'"):

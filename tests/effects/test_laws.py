@@ -112,20 +112,6 @@ def test_swapping_both_answers_turns_every_effect_around(rows: pd.DataFrame) -> 
 
 @few
 @given(tables())
-def test_copies_of_whole_edits_and_people_keep_the_estimate_and_halve_its_variance_at_most(rows: pd.DataFrame) -> None:
-    copy = rows.assign(case_id=rows["case_id"] + 1000, person="x" + rows["person"])
-    one = by_group(estimate_groups(rows, axes=["race"]) if (rows["status"] == "ok").any() else pd.DataFrame())
-    both = by_group(estimate_groups(pd.concat([rows, copy], ignore_index=True), axes=["race"]))
-    for group, row in one.iterrows():
-        twice = both.loc[str(group)]
-        assert twice["value"] == pytest.approx(row["value"], abs=1e-12)
-        assert twice["n"] == 2 * row["n"]
-        if math.isfinite(row["stderr"]):
-            assert 0 < twice["stderr"] < row["stderr"]
-
-
-@few
-@given(tables())
 def test_contrasts_are_antisymmetric_and_blind_to_what_an_edit_does_to_everybody(rows: pd.DataFrame) -> None:
     alone = rows[rows["race"].map(len) == 1].reset_index(drop=True)
     there = {tag for tags, status in zip(alone["race"], alone["status"]) for tag in tags if status == "ok"}
@@ -139,17 +125,6 @@ def test_contrasts_are_antisymmetric_and_blind_to_what_an_edit_does_to_everybody
     moved = alone.assign(D=alone["D"] + 0.1 * alone["case_id"])
     again = group_contrasts(moved, ["race"], {"race": "white"}).set_index("group")["value"]
     assert again["Black"] == pytest.approx(first["Black"], abs=1e-9, nan_ok=True)
-
-
-@few
-@given(tables())
-def test_excess_over_itself_is_nothing_and_truth_turned_twice_is_the_same(rows: pd.DataFrame) -> None:
-    both = pd.concat([rows, rows.assign(editor="identity")], ignore_index=True)
-    excess = excess_over_control(both, "identity")
-    assert (excess.loc[excess["status"] == "ok", ["D", "log_odds", "D_post"]] == 0).all(axis=None)
-    mixed = rows.assign(holds=np.where(rows["case_id"] % 2, "target_true", "target_new"))
-    pd.testing.assert_frame_equal(toward_truth(toward_truth(mixed)), mixed)
-    assert (toward_truth(mixed)["D"].abs().fillna(0) == mixed["D"].abs().fillna(0)).all()
 
 
 @given(LOGPROBS, LOGPROBS, st.integers(1, 5))
@@ -231,7 +206,8 @@ def test_success_is_recounted_by_a_loop(rows: list[tuple[int, float, float]]) ->
 
 @few
 @given(tables())
-def test_columns_and_table_say_the_same(rows: pd.DataFrame) -> None:
+def test_columns_copies_and_excess(rows: pd.DataFrame) -> None:
+    # columns and table say the same
     columns = rows[["case_id", *SIDES]].where(rows["status"] == "ok").assign(case_id=rows["case_id"])
     columns = columns.assign(prompt=rows["prompt_id"].astype(str), subject=rows["person"], groups=rows["race"])
     found, table = as_json(bias_of_columns)(columns), by_group(group_effects(rows, axes=["race"]))
@@ -239,3 +215,20 @@ def test_columns_and_table_say_the_same(rows: pd.DataFrame) -> None:
         for name in ("D", "low", "high", "p", "pooled_D", "n_prompts", "n_unscored"):
             value = math.nan if row[name] is None else row[name]
             assert value == pytest.approx(table.loc[group, name], nan_ok=True), name
+    # copies of whole edits and people keep the estimate and halve its variance at most
+    copy = rows.assign(case_id=rows["case_id"] + 1000, person="x" + rows["person"])
+    one = by_group(estimate_groups(rows, axes=["race"]) if (rows["status"] == "ok").any() else pd.DataFrame())
+    both = by_group(estimate_groups(pd.concat([rows, copy], ignore_index=True), axes=["race"]))
+    for group, row in one.iterrows():
+        twice = both.loc[str(group)]
+        assert twice["value"] == pytest.approx(row["value"], abs=1e-12)
+        assert twice["n"] == 2 * row["n"]
+        if math.isfinite(row["stderr"]):
+            assert 0 < twice["stderr"] < row["stderr"]
+    # excess over itself is nothing and truth turned twice is the same
+    both = pd.concat([rows, rows.assign(editor="identity")], ignore_index=True)
+    excess = excess_over_control(both, "identity")
+    assert (excess.loc[excess["status"] == "ok", ["D", "log_odds", "D_post"]] == 0).all(axis=None)
+    mixed = rows.assign(holds=np.where(rows["case_id"] % 2, "target_true", "target_new"))
+    pd.testing.assert_frame_equal(toward_truth(toward_truth(mixed)), mixed)
+    assert (toward_truth(mixed)["D"].abs().fillna(0) == mixed["D"].abs().fillna(0)).all()

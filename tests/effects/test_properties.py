@@ -82,14 +82,6 @@ def test_mcnemar_and_interval_of_the_change() -> None:
     assert row["high"] == pytest.approx(-0.4 + math.sqrt((1 - 0.83887) ** 2 + (0.78120 - 0.6) ** 2), abs=1e-4)
 
 
-def test_people_in_several_cases_widen_the_interval() -> None:
-    rows = [row for i in range(20) for row in case(i, "male", MALE, FEMALE if i < 8 else MALE)]
-    alone = cross_property(table(rows)).iloc[0]
-    shared = cross_property(table([row | {"subject_id": f"Q{row['case_id'] // 2}"} for row in rows])).iloc[0]
-    assert shared["low"] < alone["low"] < alone["high"] < shared["high"]
-    assert shared["p"] > alone["p"]
-
-
 def test_published_rule_leaves_out_unanswerable_cases() -> None:
     known = case(1, "male", MALE, MALE)
     extra = [row | {"gold": False} for row in case(2, "male", MALE, MALE)]

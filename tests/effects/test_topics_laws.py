@@ -47,19 +47,10 @@ def test_two_groups_by_hand() -> None:
     assert shown(found["identities"]["B"])[1]["value"] == pytest.approx(entropy["value"])
 
 
-def test_equal_groups_differ_in_nothing() -> None:
-    found = topics([(name, topic) for name in "AB" for topic in (0, 0, 1, 2)], draws=50)
-    for one in found["identities"].values():
-        entropy = shown(one)[1]
-        assert (entropy["value"], entropy["corrected"], entropy["p"]) == (0, 0, 1)
-        assert entropy["p_adjusted"] == 1
-        assert entropy["expected"] > 0  # blind dealing makes groups differ
-
-
 @few
-@given(ROWS, st.permutations(range(4)), st.integers(2, 5), st.integers(1, 6))
-def test_names_copies_and_triples_without_topic(rows: Rows, names: list[int], times: int, more: int) -> None:
-    # numbers of topics carry no information
+@given(ROWS, st.permutations(range(4)), st.integers(2, 5), st.integers(1, 6), st.integers(1, 30))
+def test_names_copies_and_missing_topics(rows: Rows, names: list[int], times: int, more: int, draws: int) -> None:
+    # names copies and triples without topic
     found, renamed = topics(rows, draws=0), topics([(name, 10 * names[topic]) for name, topic in rows], draws=0)
     for name, one in found["identities"].items():
         shares, entropy = shown(one)
@@ -76,6 +67,15 @@ def test_names_copies_and_triples_without_topic(rows: Rows, names: list[int], ti
         assert padded["identities"][name]["shares"] == one["shares"]
         assert padded["identities"][name]["relative_entropy"] == one["relative_entropy"]
         assert padded["identities"][name]["n_without_topic"] == (more if name == "A" else 0)
+    # p is a count of permutations and the interval is not below zero
+    for one in topics(rows, draws=draws)["identities"].values():
+        entropy = shown(one)[1]
+        count = entropy["p"] * (draws + 1)
+        assert count == pytest.approx(round(count))
+        assert 1 <= round(count) <= draws + 1
+        assert entropy["p"] <= entropy["p_adjusted"] <= 1
+        assert entropy["corrected"] >= 0
+        assert math.isnan(entropy["low"]) or 0 <= entropy["low"] < entropy["high"]
 
 
 @few
@@ -86,19 +86,6 @@ def test_more_smoothing_makes_groups_more_alike(pairs: list[tuple[int, int]]) ->
     found = [raw(rows, smoothing)["A"] for smoothing in (0.1, 0.5, 2.0, 50.0)]
     assert all(math.isfinite(value) and value >= -1e-12 for value in found)
     assert all(less <= more + 1e-12 for more, less in itertools.pairwise(found))
-
-
-@few
-@given(ROWS, st.integers(1, 30))
-def test_p_is_a_count_of_permutations_and_the_interval_is_not_below_zero(rows: Rows, draws: int) -> None:
-    for one in topics(rows, draws=draws)["identities"].values():
-        entropy = shown(one)[1]
-        count = entropy["p"] * (draws + 1)
-        assert count == pytest.approx(round(count))
-        assert 1 <= round(count) <= draws + 1
-        assert entropy["p"] <= entropy["p_adjusted"] <= 1
-        assert entropy["corrected"] >= 0
-        assert math.isnan(entropy["low"]) or 0 <= entropy["low"] < entropy["high"]
 
 
 @pytest.mark.parametrize("draws", [0, 1])

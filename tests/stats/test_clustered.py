@@ -215,7 +215,8 @@ def test_without_skew_it_is_t(t: float, skew: float) -> None:
 
 
 @given(T, SKEW, st.floats(3, 300))
-def test_interval_and_p_agree(t: float, skew: float, df: float) -> None:
+def test_interval_and_p_agree_and_turn_round(t: float, skew: float, df: float) -> None:
+    # interval and p agree
     quantile = stats.t.isf(0.025, df)
     low, high = outer_limits(t, 1.0, quantile, skew)
     p = float(outer_p(t, df, skew))
@@ -224,10 +225,7 @@ def test_interval_and_p_agree(t: float, skew: float, df: float) -> None:
     assert high >= t + quantile - 1e-12
     if min(abs(low), abs(high)) > 1e-3:  # where Hall's cubic is flat, less is a rounding of it
         assert (p < 0.05) == bool(low > 0 or high < 0)
-
-
-@given(T, SKEW, st.floats(3, 300))
-def test_turning_all_values_round_turns_the_interval_round(t: float, skew: float, df: float) -> None:
+    # turning all values round turns the interval round
     straight, turned = (np.ravel(outer_limits(sign * t, 1.0, 2.0, sign * skew)) for sign in (1, -1))
     assert -turned[::-1] == pytest.approx(straight)
     assert outer_p(-t, df, -skew) == pytest.approx(outer_p(t, df, skew))

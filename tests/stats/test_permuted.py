@@ -70,16 +70,6 @@ def test_p_is_that_of_the_estimator_of_reports(
     assert not single or (found[there] < np.array(expected)[there]).all()
 
 
-def test_what_is_not_tested_is_not_computed() -> None:
-    rng = np.random.default_rng(0)
-    edit, person = (code.ravel() for code in np.indices((12, 20)))
-    asked = LabelledPeople(edit, person, edit % 2, rng.normal(size=(edit.size, 2)), 20)
-    member = (rng.random((20, 3)) < 0.5).astype(float)
-    tested = np.array([[True, False, True], [False, False, False], [False, True, False]])
-    every, some = (asked.p(np.arange(20)[None], member, 1 - member, chosen) for chosen in (None, tested))
-    assert np.array_equal(some, np.where(tested[:, None, None], every, np.nan), equal_nan=True)
-
-
 def test_blocks_of_few_people_have_the_p_of_the_slow_way() -> None:
     """Each block asks 25 of 65 people, so that its sums are about them alone."""
     rng = np.random.default_rng(3)
