@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
+from seesaw_cf.report.gates import gates
 from seesaw_cf.report.levels import BADGES, harm_phrase, level_counts, level_sentence
-from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_sentence
+from seesaw_cf.report.sentences import claim, denominators, doubts, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
 # Verdict -> what its sentence says.
@@ -136,6 +137,24 @@ def test_the_finding_names_no_size_whose_interval_holds_zero(made: Report) -> No
     for sentence in finding(made.frame, made.run, made.settings):
         for low, high in re.findall(r"\[(−?[\d.]+), (−?[\d.]+)\]", sentence):
             assert float(low.replace("−", "-")) * float(high.replace("−", "-")) > 0, sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "holds", "words"),
+    [
+        (0.9, 0.8, 0.95, True, None),
+        (0.6, 0.4, 0.8, False, "Edits by memit are not shown to work: 12 of 20."),
+        (0.2, 0.1, 0.4, False, "Edits by memit did not work: 4 of 20."),
+    ],
+)
+def test_edits_work_where_the_interval_is_above_half(
+    value: float, low: float, high: float, holds: bool, words: str | None, made: Report
+) -> None:
+    common = {"editor": "memit", "relation": "all", "value": value, "low": low, "high": high, "n": 20}
+    rows = [{**common, "what": f"efficacy_{phase}"} for phase in ("before", "after")]
+    frame = pd.DataFrame(rows).reindex(columns=made.frame.columns)
+    assert doubts(frame, made.run) == ([words] if words else [])
+    assert gates(frame, made.run)[0][0] == holds
 
 
 def test_refused_and_unscored_are_said_before_any_share(made: Report) -> None:
