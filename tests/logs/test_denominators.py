@@ -195,6 +195,18 @@ def test_a_perplexity_is_tested_in_nats_a_word(tmp_path: Path) -> None:
     assert [level_text(dict(row), when) for when in ("before", "after")] == [f"{value:.4g}" for value in bits]
 
 
+def test_a_document_of_another_length_is_not_compared(tmp_path: Path) -> None:
+    logs = perplexity(tmp_path / "a", 1.0), perplexity(tmp_path / "b", 1.1)
+    file = logs[1] / "samples_text.jsonl"
+    first, *rest = file.read_text().splitlines()
+    line = json.loads(first)
+    line["word_perplexity"] = [-1000.0, line["word_perplexity"][1] + 1]
+    file.write_text("\n".join([json.dumps(line), *rest]))
+    row = compare(logs[0], logs[1], QUICK).frame.query("asked == 'word_perplexity'").iloc[0]
+    nats, words = np.random.default_rng(0).uniform(20, 60, 20)[1:], np.arange(11, 30)
+    assert (row["n"], row["value"]) == (19, pytest.approx(0.1 * nats.sum() / words.sum()))
+
+
 def test_metrics_of_a_whole_task_are_named(tmp_path: Path) -> None:
     wholes: dict[str, list[object]] = {"mcc": [[1, 0]] * 20, "bleu": [["a", "b"]] * 20}
     logs = [perplexity(tmp_path / name, 1.0, wholes) for name in ("a", "b")]
