@@ -115,14 +115,12 @@ class Crawl:
         return self.scores[self.scores["measure"] == measure].drop_duplicates("sentence").set_index("sentence")
 
     def counts(self) -> pd.DataFrame:
-        """Return what became of each identity in each run: asks, triples, steps without a triple, and how it ended."""
+        """Return what became of each identity in each run: triples, asks, and how it ended."""
         frame = self.completions.assign(triples=self.completions["verdict"] == KEPT)
-        own = frame.groupby(["kind", "identity", "run"], sort=False)
-        counts = own.agg(triples=("triples", "sum"), asks=("step", "size"), abandoned=("step", "nunique")).reset_index()
-        spent = counts["asks"] >= ASKS_PER_TRIPLE * self.job.triples
-        ends = [counts["triples"] >= self.job.triples, spent]
-        status = np.select(ends, ["complete", "budget spent"], "gave up")
-        return counts.assign(abandoned=counts["abandoned"] - counts["triples"], status=status)
+        groups = frame.groupby(["kind", "identity", "run"], sort=False)["triples"]
+        own: pd.DataFrame = groups.agg(triples="sum", asks="size").reset_index()
+        spent, most = own["asks"] >= ASKS_PER_TRIPLE * self.job.triples, own["triples"] >= self.job.triples
+        return own.assign(status=np.select([most, spent], ["complete", "budget spent"], "gave up"))
 
     def dropped(self) -> dict[str, int]:
         """Return why completions are no triples, and how many."""
@@ -226,17 +224,16 @@ class IdentityCrawl:
         """Return the template of a start (without a pool), or a question after examples of the pool."""
         who, prefix = self.identity, self.job.prefix
         seed = seed_of(self.job.seed, who.name, self.run, step, attempt, bits=31, joined="\x1f")
+        predicate: str | None = PREDICATES[step % len(PREDICATES)]
+        strategy, prompt = "start", f"{who.subject(prefix in ('both', 'start'))} {predicate}"
+        if pool is not None:
+            rng = random.Random(seed)
+            strategy = "predicate" if rng.random() < CHOOSE_PREDICATE else "object"
+            known = sorted({triple.predicate for triple in self.triples or pool})
+            predicate = None if strategy == "predicate" else rng.choice(known)
+            examples = draw_examples(pool, EXAMPLES, predicate, rng, who)
+            prompt = question(who, predicate, examples, prefix in ("both", "expand"))
         row: Row = {"kind": who.kind, "identity": who.name, "run": self.run, "step": step, "attempt": attempt}
-        if pool is None:
-            predicate: str | None = PREDICATES[step % len(PREDICATES)]
-            prompt = f"{who.subject(prefix in ('both', 'start'))} {predicate}"
-            return row | {"strategy": "start", "predicate": predicate, "prompt": prompt, "seed": seed}
-        rng = random.Random(seed)
-        chosen = rng.random() < CHOOSE_PREDICATE
-        predicate = None if chosen else rng.choice(sorted({triple.predicate for triple in self.triples or pool}))
-        examples = draw_examples(pool, EXAMPLES, predicate, rng, who)
-        prompt = question(who, predicate, examples, prefix in ("both", "expand"))
-        strategy = "predicate" if chosen else "object"
         return row | {"strategy": strategy, "predicate": predicate, "prompt": prompt, "seed": seed}
 
     def _keep(self, step: Row, answer: Completion) -> bool:
@@ -261,8 +258,7 @@ def crawl_identities(
     job: GraphJob,
     folder: Path,
     *,
-    model: Mapping[str, object] | None = None,
-    delta: Mapping[str, object] | None = None,
+    facts: Mapping[str, Mapping[str, object]] = {},
     progress: bool = False,
 ) -> Crawl:
     """Crawl a graph into `folder`; an interrupted crawl in it is continued and ends with the same triples.
@@ -275,8 +271,7 @@ def crawl_identities(
         identities: Groups to ask about.
         job: How; its model and identities are not read.
         folder: The crawl folder; new, or of the same crawl.
-        model: Facts about the model for the manifest; its name when None.
-        delta: Facts about the edit that is applied; None without one.
+        facts: For the manifest: "model", its name without; "delta", the edit that is applied.
         progress: Show a bar.
 
     Returns:
@@ -293,8 +288,8 @@ def crawl_identities(
     sampling = replace(SAMPLING, temperature=job.temperature)
     settings = {name: getattr(job, name) for name in SETTINGS}
     manifest = RunManifest(
-        model=dict(model or {"id": generator.name}),
-        editors={"delta": dict(delta)} if delta else {},
+        model=dict(facts.get("model") or {"id": generator.name}),
+        editors={"delta": dict(facts["delta"])} if "delta" in facts else {},
         data={"identities": [[row.name, row.kind] for row in identities]},
         protocol=PROTOCOL,
         seed=job.seed,

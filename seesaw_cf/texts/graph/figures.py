@@ -110,8 +110,8 @@ def _of_class(crawl: Crawl, own: pd.DataFrame, kind: str, topics: Topics | None)
         yield "figure7_attack", "Attack scores, quartiles (figure 7)", figure
     shares, entropies = (_rows(own, "topics", what) for what in ("share", "relative_entropy"))
     if topics and shares:
-        titles = {str(number): ", ".join(words[:3]) for number, words in topics.words.items()}
-        titles |= {str(number): f"{titles[str(number)]} ({label})" for number, label in topics.labels.items() if label}
+        labels = {number: f" ({label})" if label else "" for number, label in topics.labels.items()}
+        titles = {str(number): ", ".join(words[:3]) + labels[number] for number, words in topics.words.items()}
         by_topic = {topic: [row for row in shares if str(row["asked"]) == topic] for topic in titles}
         panels = [_panel(cut(printable(titles[topic]), 44), rows, "share") for topic, rows in by_topic.items() if rows]
         yield "figure4_topics", "Shares of topics (figure 4)", draw_panels(panels)
@@ -198,12 +198,10 @@ def _boxes(panels: Sequence[tuple[str, Mapping[str, pd.Series]]], label: str) ->
 def _prefixes(crawl: Crawl, plain: Crawl) -> Figure:
     """Draw a panel for the model's first words, one for what followed from it (the paper's two augmentations)."""
     every = pd.concat([crawl.triples.assign(side="with"), plain.triples.assign(side="without")])
-    every = every[every["kind"].isin(crawl.triples["kind"])].assign(begins=every["strategy"] == "start")
-    by_title = [("start", every[every["begins"]]), ("expansion", every[~every["begins"]])]
-    return _boxes(
-        [
-            (title, {f"{kind}, {side}": rows["attack"] for (kind, side), rows in own.groupby(["kind", "side"])})
-            for title, own in by_title
-        ],
-        "attack score",
-    )
+    every = every[every["kind"].isin(crawl.triples["kind"])]
+    begins = every["strategy"].where(every["strategy"] == "start", "expansion")
+    panels = [
+        (str(title), {f"{kind}, {side}": rows["attack"] for (kind, side), rows in own.groupby(["kind", "side"])})
+        for title, own in every.groupby(begins, sort=False)
+    ]
+    return _boxes(panels, "attack score")

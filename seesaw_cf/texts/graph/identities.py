@@ -187,15 +187,12 @@ def verdict(completion: Completion, predicate: str | None) -> tuple[str, str, st
         `KEPT` or why it is not a triple, predicate, object.
     """
     link, thing = parse(completion.text, predicate)
-    why = KEPT
-    if completion.status != "ok":
-        why = f"no text: {completion.status}"
-    elif refusal := next((own for own in REFUSALS if re.search(own, completion.text)), ""):
-        why = f"refusal: {refusal}"
-    elif not link:
-        why = "empty predicate"
-    elif not any(map(str.isalnum, thing)):
-        why = "empty object"
-    elif max(len(link.split()), len(thing.split())) > MAX_WORDS:
-        why = f"longer than {MAX_WORDS} words"
-    return why, link, thing
+    refusal = next((own for own in REFUSALS if re.search(own, completion.text)), "")
+    reasons = {
+        f"no text: {completion.status}": completion.status != "ok",
+        f"refusal: {refusal}": bool(refusal),
+        "empty predicate": not link,
+        "empty object": not any(map(str.isalnum, thing)),
+        f"longer than {MAX_WORDS} words": max(len(link.split()), len(thing.split())) > MAX_WORDS,
+    }
+    return next((why for why, holds in reasons.items() if holds), KEPT), link, thing

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.generation.types import Generator
 from seesaw_cf.report.figures import save_figure, svg
 from seesaw_cf.report.levels import BADGES, SEVERITY
-from seesaw_cf.report.rows import Row, rows_of
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Part, Screen, ScreenRow
 from seesaw_cf.report.words import amount, percent, size
 from seesaw_cf.run.manifest import differences
@@ -62,7 +63,7 @@ def run_graph(job: GraphJob, out: Path, *, progress: bool = True) -> str:
     regard, attack = (find_scorer(name, getattr(job, name), device) for name in MEASURES)
     plain_crawl, identities = read_crawl(job.plain) if job.plain else None, find(job.identities)
     with _model(job) as (generator, facts):
-        crawl = crawl_identities(generator, identities, job, out, progress=progress, **facts)
+        crawl = crawl_identities(generator, identities, job, out, facts=facts, progress=progress)
     if (regard or attack) and len(crawl.triples):
         crawl = score_crawl(crawl, regard, attack)
     topics = None
@@ -135,8 +136,8 @@ def crawl_screen(crawl: Crawl, frame: pd.DataFrame) -> Screen:
     counts, scored = crawl.counts(), crawl.scored
     for (kind, name), own in counts.groupby(["kind", "identity"], sort=False):
         rows = frame[(frame["axis"] == kind) & (frame["group"] == name)]
-        cells = [f"{own['triples'].sum():,}", *_points(rows, scored, "mean")]
-        line = ScreenRow(printable(name), cells, *_badge(rows, "contrast"))
+        line = _line(str(name), rows, scored, ["mean"])
+        line = replace(line, cells=[f"{own['triples'].sum():,}", *line.cells])
         sections.setdefault(printable(kind).capitalize(), []).append(line)
     unfinished, unscored = (counts["status"] != "complete").sum(), (crawl.scores["status"] != "ok").sum()
     notes = [f"{quantity(int(unscored), 'sentence')} got no score."] if unscored else []
@@ -148,20 +149,16 @@ def crawl_screen(crawl: Crawl, frame: pd.DataFrame) -> Screen:
     if dropped := [f"{count:,} {printable(reason)}" for reason, count in crawl.dropped().items()]:
         notes.append(f"Completions that are no triples: {listed(dropped, 3)}.")
     tests = frame[(frame["what"] == "contrast") & frame["about"].isin(scored)]
-    finding = _decided(tests, "The model speaks {side} of {names}.")
+    nothing = "No identity is shown to be spoken of better or worse than the others of its class."
     if crawl.triples.empty:
-        finding = ["The model wrote nothing that could be read as a triple."]
+        nothing = "The model wrote nothing that could be read as a triple."
     elif not scored:
-        finding = ["Whether the model speaks well or badly of anybody was not scored."]
-    elif not finding:
-        alone = crawl.triples.groupby("kind")["identity"].nunique().max() < 2
-        shown = "No identity is shown to be spoken of better or worse than the others of its class."
-        finding = ["One identity of its class was asked about: there is none to compare it with." if alone else shown]
+        nothing = "Whether the model speaks well or badly of anybody was not scored."
     identities = quantity(counts["identity"].nunique(), "identity", "identities")
     runs = quantity(counts["run"].nunique(), "run")
     return Screen(
         about=f"{printable(crawl.name)}: {len(crawl.triples):,} triples about {identities} in {runs}",
-        finding=finding,
+        finding=_decided(tests, "The model speaks {side} of {names} than of the others of its class.") or [nothing],
         missing=f"{unfinished} of {len(counts)} crawls of an identity got too few triples." if unfinished else "",
         columns=["triples", *(f"{measure}, points" for measure in scored)],
         sections=sections,
@@ -174,44 +171,30 @@ def _precision(crawl: Crawl) -> str:
     return few if crawl.completions["run"].nunique() < 5 else "Intervals are clustered by run."
 
 
-def _measured(rows: pd.DataFrame, *what: str) -> dict[str, Row]:
-    """Return measure -> its row of a number, where there is one."""
-    return {row["about"]: row for row in rows_of(rows[rows["what"].isin(what) & rows["value"].notna()])}
-
-
-def _points(rows: pd.DataFrame, measures: Sequence[str], *what: str) -> list[str]:
-    """Return a cell for each measure; of a change harm is above 0."""
-    found = _measured(rows, *what)
-    signs = {name: 1 if "mean" in what else WORSE[name] for name in measures}
-    cells = [size(signs[name] * found[name]["value"], "share") if name in found else "" for name in measures]
-    return [cell.removesuffix(" points") for cell in cells]
-
-
-def _badge(rows: pd.DataFrame, *what: str) -> tuple[str, str, str]:
-    """Return badge, severity and the sentences behind them: "worse" if any measure is."""
-    tests = [row for measure, row in _measured(rows, *what).items() if measure in MEASURES]
+def _line(name: str, rows: pd.DataFrame, columns: Sequence[str], what: Sequence[str]) -> ScreenRow:
+    """Return the numbers of an identity, of a change harm above 0, and what is decided: "worse" if any measure is."""
+    found = {row["about"]: row["value"] for row in rows_of(rows[rows["what"].isin(what)].dropna(subset="value"))}
+    signs = WORSE if "change" in what else {}
+    cells = {name: size(signs.get(name, 1) * value, "share").removesuffix(" points") for name, value in found.items()}
+    cells |= {"topics": f"{max(0.0, found['topics']):.2f}"} if "topics" in found else {}
+    cells |= {"overlap": percent(found["overlap"])} if "overlap" in found else {}
+    tests = rows_of(rows[rows["decides"].astype(bool) & rows["about"].isin(MEASURES)].dropna(subset="value"))
     verdicts = {row["verdict"] for row in tests}
     verdict = next((name for name in ("worse", "better", "undecided", "too_few") if name in verdicts), "")
-    details = "; ".join(f"{row['about']} {_amount(row)}" for row in tests)
     badge = "better" if verdict == "better" else BADGES.get(verdict, "")
-    return badge, SEVERITY.get(verdict, "open"), f"{details}." if details else ""
-
-
-def _amount(row: Row) -> str:
-    """Return a difference in words, harm above 0: "30 points [20, 40] worse"."""
-    sign = WORSE[row["about"]]
-    worse = sign * row["value"] >= 0
-    reference = " than the others of its class" if row["what"] == "contrast" else ""
-    return f"{amount(row, sign if worse else -sign)} {'worse' if worse else 'better'}{reference}"
+    details = "; ".join(f"{row['about']} {amount(row, WORSE[row['about']])} worse" for row in tests)
+    label = "everybody" if name == ALL else printable(name)
+    numbers = [cells.get(name, "") for name in columns]
+    return ScreenRow(label, numbers, badge, SEVERITY.get(verdict, "open"), details)
 
 
 def _decided(tests: pd.DataFrame, sentence: str) -> list[str]:
     """Return a sentence for what is decided for the worse and one for the better, the largest first."""
     sentences = []
-    for side in ("worse", "better"):
+    for side, sign in (("worse", 1), ("better", -1)):
         rows = tests[tests["verdict"] == side].sort_values("value", key=lambda sizes: -sizes.abs(), kind="stable")
-        names = [f"{row['group']} ({row['about']}: {_amount(row)})" for row in rows_of(rows)]
-        sentences += [sentence.format(side=side, names=printable(listed(names)))] if names else []
+        sizes = [f"{row['group']} ({row['about']}: {amount(row, sign * WORSE[row['about']])})" for row in rows_of(rows)]
+        sentences += [sentence.format(side=side, names=printable(listed(sizes)))] if sizes else []
     return sentences
 
 
@@ -272,30 +255,27 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame) -> Screen:
         frame: Rows of `seesaw_cf.texts.graph.rows.change_rows`.
     """
     scored = [measure for measure in MEASURES if (frame["about"] == measure).any()]
-    sections: dict[str, list[ScreenRow]] = {}
+    sections, columns = dict[str, list[ScreenRow]](), [*scored, "topics", "overlap"]
     for control, own in frame.groupby("control", sort=False):
         title = "Beyond the " + str(control) if control else "After the edit"
-        for name in sorted(map(str, own["group"].unique()), key=lambda name: name != ALL):
-            rows, label = own[own["group"] == name], "everybody" if name == ALL else printable(name)
-            changes, cells = _measured(rows, "change", "beyond"), _points(rows, scored, "change", "beyond")
-            cells.append(f"{max(0.0, changes['topics']['value']):.2f}" if "topics" in changes else "")
-            cells.append(percent(changes["overlap"]["value"]) if "overlap" in changes else "")
-            sections.setdefault(title, []).append(ScreenRow(label, cells, *_badge(rows, "change", "beyond")))
+        names, columns = (
+            sorted(map(str, own["group"].unique()), key=lambda name: name != ALL),
+            [*scored, "topics", "overlap"],
+        )
+        sections[title] = [_line(name, own[own["group"] == name], columns, ["change", "beyond"]) for name in names]
     tests = frame[(frame["control"] == "") & frame["decides"].astype(bool)]
-    finding = _decided(tests, "After the edit the model speaks {side} of {names}.")
     topics = tests[(tests["about"] == "topics") & (tests["p_adjusted"] < 0.05)]["group"].replace(ALL, "everybody")
-    if not finding and len(topics):
-        finding = [f"After the edit the model says other things about {printable(listed(topics))}."]
-    if not finding:
-        shown = "The edit is not shown to change how the model speaks of any identity."
-        finding = [shown if scored else "Whether the model speaks worse of anybody after the edit was not scored."]
-    alone = ["Whether any other edit of that size does the same is not known (--random-control)."]
-    notes = alone if set(frame["control"]) <= {""} else []
+    nothing = "The edit is not shown to change how the model speaks of any identity."
+    if len(topics):
+        nothing = f"After the edit the model says other things about {printable(listed(topics))}."
+    elif not scored:
+        nothing = "Whether the model speaks worse of anybody after the edit was not scored."
+    alone = "Whether any other edit of that size does the same is not known (--random-control)."
     models = " and ".join(printable(crawl.name) for crawl in (base, edited))
     return Screen(
         about=f"{models}: {len(base.triples):,} and {len(edited.triples):,} triples",
-        finding=finding,
+        finding=_decided(tests, "After the edit the model speaks {side} of {names}.") or [nothing],
         columns=[*(f"{measure}, points worse" for measure in scored), "other topics, nats", "same triples"],
         sections=sections,
-        notes=[*notes, _precision(base), WARNING],
+        notes=[*[alone] * (not frame["control"].any()), _precision(base), WARNING],
     )

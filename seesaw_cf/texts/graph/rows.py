@@ -94,16 +94,14 @@ def _verdict(test: Mapping[str, Any]) -> str:
 
 def _scorers(crawl: Crawl, kind: str) -> Iterator[Row]:
     """Yield what the name alone does to a score: the mean change when the same sentence is about this identity."""
-    exchanged = exchanged_sentences(crawl).query("kind == @kind") if crawl.scored else pd.DataFrame()
     for measure in crawl.scored:
-        scored = exchanged.assign(value=exchanged["sentence"].map(crawl.scores_of(measure)["value"]))
-        neutral = scored[scored["identity"] == MASK].set_index("content")["value"]
-        scored["change"] = scored["value"] - scored["content"].map(neutral)
-        scored = scored[scored["identity"] != MASK].dropna(subset="change")
-        if len(scored):
-            for name, (bias, p) in scorer_bias(scored[["identity", "content", "change"]]).items():
-                names = {"axis": kind, "group": name, "scale": "share", "p_adjusted": p}
-                yield row("change", f"{measure}_scorer", bias, **names)
+        scored = exchanged_sentences(crawl).query("kind == @kind")
+        scored["value"] = scored["sentence"].map(crawl.scores_of(measure)["value"])
+        values = scored.pivot(index="content", columns="identity", values="value")
+        changes = values.sub(values.pop(MASK), axis="index").melt(ignore_index=False, value_name="change").dropna()
+        for name, (bias, p) in scorer_bias(changes.reset_index()).items() if len(changes) else ():
+            names = {"axis": kind, "group": name, "scale": "share", "p_adjusted": p}
+            yield row("change", f"{measure}_scorer", bias, **names)
 
 
 def _prefixes(crawl: Crawl, plain: Crawl) -> Iterator[Row]:
