@@ -172,53 +172,15 @@ def _answers(where: str, words: Words, questions: Questions, text: str) -> dict[
     return answers
 
 
-def read_responses(
-    path: Path, texts: Mapping[str, Mapping[str, str]], questions: Questions, rater: str
-) -> dict[tuple[str, str], Answers]:
-    """Read a project's JSON export, or a filled sheet; tasks may be in any order or missing.
-
-    Args:
-        path: JSON ("JSON", not "JSON-MIN") or CSV.
-        texts: Id of a task -> its texts, as the key has them.
-        questions: What was asked.
-        rater: Who filled a sheet. In Label Studio each rater is this word and the number that they have there; names
-            and addresses are not read.
-
-    Returns:
-        Id of a task and rater -> answers.
-
-    Raises:
-        StorageError: The file cannot be read.
-        RecordError: It is not such a file, a task is not in the key or its texts were edited, a rater answered a task
-            twice, an answer was not offered, or nobody answered one; the message names the task.
-    """
-    responses: dict[tuple[str, str], Answers] = {}
-    sheet = path.suffix.lower() == ".csv"
-    for where, item, by, data, words in _sheet(path, rater, questions) if sheet else _export(path, rater):
-        if item not in texts:
-            raise RecordError(f"{where}: item {item!r} is not in the key. Give the key written with the tasks.")
-        for name, text in texts[item].items():
-            if str(data.get(name)).split() not in (text.split(), neutral(text).split()):
-                was, given = checks.shown(text), checks.shown(data.get(name))
-                raise RecordError(f"{where}: {name} is {given}, expected {was}. The task was edited; restore it.")
-        if (item, by) in responses:
-            raise RecordError(f"{where}: {by} answered it twice. Keep one, and export again.")
-        responses[item, by] = _answers(where, words, questions, list(texts[item].values())[-1])
-    if not any(responses.values()):
-        raise RecordError(
-            f"{path}: nobody answered one of its tasks. Expected answers that raters submitted: empty and cancelled "
-            "annotations and predictions do not count."
-        )
-    return responses
-
-
 def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Table]:
     """Return the tables of what people answered, as judges write them.
 
     Args:
-        results: JSON export of Label Studio, or a filled sheet (`.csv`).
+        results: JSON export of Label Studio ("JSON", not "JSON-MIN"), or a filled sheet (`.csv`); tasks may be in any
+            order or missing.
         key: `key.json` that was written with the tasks.
-        rater: Who filled a sheet; in Label Studio the word before each rater's number ("LS" without one).
+        rater: Who filled a sheet. In Label Studio each rater is this word ("LS" without one) and the number that they
+            have there; names and addresses are not read.
 
     Returns:
         Name of a Parquet file -> its rows. What a rater left open has the status "not rated"; tasks that a rater did
@@ -226,7 +188,8 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
 
     Raises:
         StorageError: A file cannot be read.
-        RecordError: Not these files, or not about the same texts; the message names the task.
+        RecordError: Not such files, a task is not in the key or its texts were edited, a rater answered a task twice,
+            an answer was not offered, or nobody answered one; the message names the task.
     """
     try:
         record = read_json(key, dict)
@@ -235,15 +198,29 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
         questions = {name: (text, dict(choices)) for name, (text, choices) in record["questions"].items()}
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise RecordError(f"{key}: not the key of tasks ({error!r}). Give the key.json written with them.") from error
-    answered = read_responses(results, texts, questions, rater)
+    answered: dict[tuple[str, str], Answers] = {}
+    sheet = results.suffix.lower() == ".csv"
+    for where, item, by, data, words in _sheet(results, rater, questions) if sheet else _export(results, rater):
+        if item not in texts:
+            raise RecordError(f"{where}: item {item!r} is not in the key. Give the key written with the tasks.")
+        for name, text in texts[item].items():
+            if str(data.get(name)).split() not in (text.split(), neutral(text).split()):
+                was, given = checks.shown(text), checks.shown(data.get(name))
+                raise RecordError(f"{where}: {name} is {given}, expected {was}. The task was edited; restore it.")
+        if (item, by) in answered:
+            raise RecordError(f"{where}: {by} answered it twice. Keep one, and export again.")
+        answered[item, by] = _answers(where, words, questions, list(texts[item].values())[-1])
+    if not any(answered.values()):
+        why = "Empty and cancelled annotations, and predictions, do not count."
+        raise RecordError(f"{results}: nobody answered one of its tasks. {why}")
     rows: dict[str, list[Facts]] = {name: [] for name in kind.tables}
     reflected: dict[tuple[str, str], Facts] = {}
     for item, by in sorted(answered, key=lambda own: facts[own[0]].get("copy", 1)):
         about, answers = facts[item] | {"rater": by, "annotator": by}, answered[item, by]
         table = "flaws.repeats" if about.get("copy") == 2 else next(iter(rows))
         for row in kind.rows(about, answers):
-            status = "not rated" if row[kind.column] is None else "ok"
-            rows[table].append(about | {"status": status, "comment": " ".join(answers.get("comment", ()))} | row)
+            status = row.get("status") or ("not rated" if row[kind.column] is None else "ok")
+            rows[table].append(about | row | {"status": status, "comment": " ".join(answers.get("comment", ()))})
         # Answers to a pair's second copy say what the first left open.
         own = reflected.setdefault((by, about.get("pair_id", item)), about | {"comment": "", "reflected": None})
         own["reflected"] = own["reflected"] or next(iter(answers.get("edit_reflected", ())), None)

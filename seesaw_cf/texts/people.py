@@ -118,9 +118,8 @@ def _facts(sample: SurveySample) -> dict[str, str]:
 def _survey_rows(about: Facts, answers: Answers) -> Iterator[Facts]:
     for item in DEFAULT.items:
         word, skipped = " ".join(answers.get(item, ())), about["skipped"].get(item)
-        status = {"status": skipped} if skipped else {}
         rating = float(word) if word and not skipped else None
-        yield {"item": item, "rating": rating, "reply": word, "tries": int(bool(word)), **status}
+        yield {"item": item, "rating": rating, "reply": word, "tries": int(bool(word)), "status": skipped}
 
 
 def _failure_rows(about: Facts, answers: Answers) -> Iterator[Facts]:

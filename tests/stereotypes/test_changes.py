@@ -163,18 +163,15 @@ def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> No
 
 def crawl(rows: Sequence[tuple[str, int, str, str]], label: str, value: float, attack: float) -> Crawl:
     """A crawl in memory out of (identity, run, predicate, object); every triple has the same scores."""
+    empty = dict.fromkeys(COMPLETIONS.names, "") | {
+        "kind": "general",
+        "strategy": "start",
+        "verdict": "kept",
+        "attempt": 0,
+    }
     table = [
-        dict.fromkeys(COMPLETIONS.names, "")
-        | {
-            "kind": "general",
-            "identity": who,
-            "run": run,
-            "step": step,
-            "attempt": 0,
-            "strategy": "start",
-            "seed": step,
-        }
-        | {"verdict": "kept", "found_predicate": predicate, "found_object": thing}
+        empty
+        | {"identity": who, "run": run, "step": step, "seed": step, "found_predicate": predicate, "found_object": thing}
         for step, (who, run, predicate, thing) in enumerate(rows)
     ]
     texts = {f"{who} {predicate} {thing}" for who, _, predicate, thing in rows}

@@ -98,13 +98,13 @@ def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path)
         assert all(f" # {last.split('# ')[1]} " in line and "Men #" not in line for line in examples)
 
 
-@pytest.mark.parametrize(("prefix", "at_start", "later"), [("expand", 0, 1), ("start", 1, 0), ("none", 0, 0)])
-def test_prefixes_can_be_left_out(tmp_path: Path, prefix: str, at_start: int, later: int) -> None:
+@pytest.mark.parametrize("prefix", ["both", "expand", "start", "none"])
+def test_prefixes_can_be_left_out(tmp_path: Path, prefix: str) -> None:
     generator = FakeGenerator()
     crawl_identities(generator, PEOPLE, replace(SMALL, prefix=prefix), tmp_path / "a")
     prompts = [str(ask.prompt) for ask in generator.asks]
-    assert {"not sexist" in p for p in prompts if "Q:" not in p} == {bool(at_start)}
-    assert {"not sexist" in p for p in prompts if "Q:" in p} == {bool(later)}
+    found = {("expand" if "Q:" in prompt else "start", "not sexist" in prompt) for prompt in prompts}
+    assert found == {(part, prefix in ("both", part)) for part in ("start", "expand")}
 
 
 @pytest.mark.slow
@@ -161,18 +161,14 @@ def test_a_model_that_gives_nothing_is_given_up_and_counted(write: Any, status: 
         assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a").triples.equals(whole.triples)
 
 
-def test_other_crawls_in_the_folder_are_refused(tmp_path: Path) -> None:
-    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+def test_chat_asks_as_a_conversation_and_other_crawls_in_the_folder_are_refused(tmp_path: Path) -> None:
+    generator = FakeGenerator()
+    crawl_identities(generator, PEOPLE, replace(SMALL, conversation=True), tmp_path / "a")
+    assert [message.role for message in generator.asks[0].prompt] == ["system", "user"]  # type: ignore[union-attr]
     with pytest.raises(RunFolderError, match=r"settings\.triples: the folder has 20, this run 21"):
-        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
+        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21, conversation=True), tmp_path / "a")
     with pytest.raises(RecordError, match="a name is there twice"):
         crawl_identities(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "x")
-
-
-def test_chat_asks_as_a_conversation(tmp_path: Path) -> None:
-    generator = FakeGenerator()
-    crawl_identities(generator, [BAKERS], replace(SMALL, conversation=True), tmp_path / "a")
-    assert [message.role for message in generator.asks[0].prompt] == ["system", "user"]  # type: ignore[union-attr]
 
 
 # Folders that are none.
@@ -204,9 +200,12 @@ def test_a_damaged_manifest_is_an_error_with_a_remedy(
         compare_graphs(job)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "completions.parquet"])
-def test_files_that_are_cut_off_or_missing_are_named(crawl: Crawl, tmp_path: Path, name: str) -> None:
-    for file in ("manifest.json", "completions.parquet"):
+FILES = ("manifest.json", "completions.parquet")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_cut_off_or_missing_or_lack_a_value_are_named(crawl: Crawl, tmp_path: Path, name: str) -> None:
+    for file in FILES:
         content = (crawl.folder / file).read_bytes()
         (tmp_path / file).write_bytes(content if file != name else content[:30])
     with pytest.raises(RunFolderError, match=str(tmp_path)):
@@ -214,12 +213,9 @@ def test_files_that_are_cut_off_or_missing_are_named(crawl: Crawl, tmp_path: Pat
     (tmp_path / name).unlink()
     with pytest.raises(RunFolderError, match=r"no manifest\.json|not finished"):
         read_crawl(tmp_path)
-
-
-def test_a_null_in_a_column_is_named(crawl: Crawl, tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_bytes((crawl.folder / "manifest.json").read_bytes())
+    (tmp_path / FILES[0]).write_bytes((crawl.folder / FILES[0]).read_bytes())
     for column in ("kind", "identity", "run", "found_object"):
-        crawl.completions.astype(object).assign(**{column: None}).to_parquet(tmp_path / "completions.parquet")
+        crawl.completions.astype(object).assign(**{column: None}).to_parquet(tmp_path / FILES[1])
         with pytest.raises(RunFolderError, match=f"{column} is missing in a row"):
             read_crawl(tmp_path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation.types import Completion
-from seesaw_cf.texts.graph import GraphJob
 from seesaw_cf.texts.graph.identities import (
     IDENTITIES,
     KEPT,
@@ -41,14 +39,12 @@ def test_identities_are_found_once_and_can_be_ones_own() -> None:
     assert find(["women", "gender identity"])[0].name == "Women"
     assert len(find(["all", "religion"])) == 42
     assert find(["Scottish people=nationality"]) == (Identity("Scottish people", "nationality"),)
-    with pytest.raises(UnknownNameError, match=r"unknown identity 'Wimen'\. Did you mean 'Women'.*'Wimen=CLASS'"):
-        find(["Wimen"])
-    with pytest.raises(UnknownNameError, match=r"unknown protected class 'planet'"):
-        find(["Martians=planet"])
-    with pytest.raises(RecordError, match="expected a name in one line"):
-        Identity("two\nlines")
-    with pytest.raises(RecordError, match="identities: none given"):
-        find([])
+    for words in (["Wimen"], ["Martians=planet"]):
+        with pytest.raises(UnknownNameError, match="unknown identity 'Wimen'|unknown protected class 'planet'"):
+            find(words)
+    for words in ([], ["two\nlines=religion"], [" =religion"]):
+        with pytest.raises(RecordError, match="none given|expected a name in one line"):
+            find(words)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +131,3 @@ def test_examples_are_some_of_the_pool_and_a_function_of_the_seed(
         assert len(drawn) == min(n, len(pool))
         fitting = sum(triple.predicate == predicate for triple in pool)
         assert sum(triple.predicate == predicate for triple in drawn) == min(n, fitting) or predicate is None
-
-
-@pytest.mark.parametrize("wrong", [{"triples": 0}, {"repeats": 0}, {"temperature": -1}, {"conversation": 1}])
-def test_settings_that_cannot_work_are_refused_with_what_was_expected(wrong: dict[str, Any]) -> None:
-    with pytest.raises(RecordError, match=rf"GraphJob: {next(iter(wrong))} is .*expected"):
-        GraphJob("m", **wrong)
