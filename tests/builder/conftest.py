@@ -26,6 +26,7 @@ from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
 from tests.builder.worlds import write_world
+from tests.records.samples import Named, rewrite
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix wdt: <http://www.wikidata.org/prop/direct/> .
@@ -118,18 +119,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from serve(folder, write_small(folder / "small.nt"))
 
 
-def record(case_id: int, subject: str, relation: str, new: tuple[str, str], true: tuple[str, str], prompt: str) -> Any:
-    rewrite = {
-        "prompt": prompt, "relation_id": relation, "subject": subject,
-        "target_new": {"str": new[1], "id": new[0]}, "target_true": {"str": true[1], "id": true[0]},
-    }  # fmt: skip
-    return {
-        "case_id": case_id, "pararel_idx": 1, "requested_rewrite": rewrite,
-        "paraphrase_prompts": [], "neighborhood_prompts": [], "attribute_prompts": [], "generation_prompts": [],
-    }  # fmt: skip
+def record(case_id: int, subject: str, relation: str, new: Named, true: Named, prompt: str) -> Any:
+    lists = ("paraphrase_prompts", "neighborhood_prompts", "attribute_prompts", "generation_prompts")
+    edit = rewrite(subject, prompt, relation, new, true)
+    return {"case_id": case_id, "pararel_idx": 1, "requested_rewrite": edit} | {name: [] for name in lists}
 
 
-FRENCH, ENGLISH, PHYSICS, JAZZ = ("Q150", "French"), ("Q1860", "English"), ("Q413", "physics"), ("Q8341", "jazz")
+FRENCH, ENGLISH, PHYSICS, JAZZ = ("French", "Q150"), ("English", "Q1860"), ("physics", "Q413"), ("jazz", "Q8341")
 RECORDS = [
     record(7, "Danielle Example", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
     record(11, 'Léon "Q" Örtlich', "P101", JAZZ, PHYSICS, "{} works in the field of"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,11 +18,9 @@ AREAS = ("science", "social science", "humanities", "arts")  # of fields of work
 
 
 # For a source of so few people that everybody who holds an answer is asked about.
-SMALL_OPTIONS = BuildOptions(
-    edits={"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32},
-    per_gender=320,
-    true_per_gender=320,
-    grouped_gender=False,
+_EDITS = {"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32}
+SMALL_OPTIONS = replace(
+    BuildOptions(edits=_EDITS, per_gender=320, true_per_gender=320, grouped_gender=False),
     min_holders=6,
     per_pair=20,
     neighborhood=6,

@@ -13,6 +13,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 JSON = "application/sparql-results+json"
+_BROKEN = b"\njava.util.concurrent.TimeoutException\n" + b"\tat java.util.concurrent.FutureTask\n" * 20
+_TOO_LONG = b"SPARQL-QUERY: " + b"x" * 500 + b"\njava.util.concurrent.TimeoutException"
+# Fault -> what is said behind half of a reply, and whether the length of a whole one is promised.
+HALVES = {"half": (b"", True), "unfinished": (b"", False), "broken": (_BROKEN, False)}
+# Fault -> status, reply and its kind: a page, JSON that is no SPARQL result, what Wikidata says of a long query.
+CANNED = {
+    "page": (200, b"<!doctype html><title>Maintenance</title>", "text/html"),
+    "other": (200, b'{"error": "busy"}', "application/json"),
+    "timeout": (500, _TOO_LONG, "text/plain"),
+}
 
 
 class FaultProxy:
@@ -31,7 +41,6 @@ class FaultProxy:
         self.upstream, self.ends = upstream, ends
         self.faults = list(faults)
         self.queries: list[bytes] = []
-        self.knocks: list[bytes] = []  # queries that only ask whether somebody is there
         self.agents: list[str] = []
         handler = type("BoundHandler", (_Handler,), {"proxy": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -57,8 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.proxy.agents.append(self.headers["User-Agent"])
         asked = urllib.parse.parse_qs(body.decode())["query"][0]
-        knock = "?answer" in asked
-        (self.proxy.knocks if knock else self.proxy.queries).append(body)
+        knock = "?answer" in asked  # only asks whether somebody is there
+        self.proxy.queries += [] if knock else [body]
         fault = self.proxy.ends(asked) or (self.proxy.faults.pop(0) if self.proxy.faults and not knock else "")
         name, _, argument = fault.partition(":")
         if fault.endswith(" said"):
@@ -72,6 +81,12 @@ class _Handler(BaseHTTPRequestHandler):
         except urllib.error.HTTPError as error:
             with error:
                 code, reply = error.code, error.read()
+        if name in CANNED:
+            code, canned, kind = CANNED[name]
+            return self._send(code, canned, kind, {})
+        if name in HALVES:
+            why, promised = HALVES[name]
+            return self._send(code, reply[: len(reply) // 2] + why, JSON, {}, len(reply) if promised else None)
         spoil: Callable[[int, bytes, str], None] = getattr(self, f"_{name}") if name else self._whole
         return spoil(code, reply, argument)
 
@@ -90,19 +105,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _whole(self, code: int, reply: bytes, _: str) -> None:
         self._send(code, reply, JSON, {}, len(reply))
 
-    def _half(self, code: int, reply: bytes, _: str) -> None:
-        """Fewer bytes than promised."""
-        self._send(code, reply[: len(reply) // 2], JSON, {}, len(reply))
-
-    def _unfinished(self, code: int, reply: bytes, _: str) -> None:
-        """Half of the JSON, and no length that would tell."""
-        self._send(code, reply[: len(reply) // 2], JSON, {})
-
-    def _broken(self, code: int, reply: bytes, _: str) -> None:
-        """Half of the JSON and why it ends, as Wikidata's server writes it behind status 200."""
-        why = b"\njava.util.concurrent.TimeoutException\n" + b"\tat java.util.concurrent.FutureTask\n" * 20
-        self._send(code, reply[: len(reply) // 2] + why, JSON, {})
-
     def _part(self, code: int, reply: bytes, argument: str) -> None:
         """The first rows of a longer result ("30 206", "30 state", "30 most", "30 cut"), said or broken off."""
         number, _, how = argument.partition(" ")
@@ -110,24 +112,12 @@ class _Handler(BaseHTTPRequestHandler):
         if len(result["results"]["bindings"]) <= int(number):
             return self._whole(code, reply, "")
         if how == "cut":
-            return self._unfinished(code, reply, "")
+            return self._send(code, reply[: len(reply) // 2], JSON, {})
         del result["results"]["bindings"][int(number) :]
         headers = {"state": {"X-SQL-State": "S1TAT", "X-SQL-Message": "Returning incomplete results"}}
         headers["most"] = {"X-SPARQL-MaxRows": number}
         part = json.dumps(result).encode()
         return self._send(206 if how == "206" else code, part, JSON, headers.get(how, {}), len(part))
-
-    def _page(self, *_: Any) -> None:
-        """A web page with status 200."""
-        self._send(200, b"<!doctype html><title>Maintenance</title>", "text/html", {})
-
-    def _timeout(self, *_: Any) -> None:
-        """What Wikidata's server says of a query that took too long."""
-        self._send(500, b"SPARQL-QUERY: " + b"x" * 500 + b"\njava.util.concurrent.TimeoutException", "text/plain", {})
-
-    def _other(self, *_: Any) -> None:
-        """JSON that is no SPARQL result."""
-        self._send(200, b'{"error": "busy"}', "application/json", {})
 
     def _hang(self, code: int, reply: bytes, seconds: str) -> None:
         """Nothing for some seconds."""

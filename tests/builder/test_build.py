@@ -9,12 +9,11 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts import PAPER_RULES, Asking, BuildOptions, tables
+from seesaw_cf.builder_scripts import PAPER_RULES, Asking, BuildOptions
 from seesaw_cf.builder_scripts.dataset import build, choose_edits
 from seesaw_cf.builder_scripts.edits import read_seeds
 from seesaw_cf.builder_scripts.endpoint import EndpointSource
@@ -211,29 +210,3 @@ def test_killed_and_started_again_nothing_is_asked_twice(world_server: str, tmp_
         assert len(set(proxy.queries)) >= len(proxy.queries) - 1, "only a query that was cut off is asked again"
         assert main(command("undisturbed", "other")) == 0
     assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
-
-
-@pytest.mark.slow
-def test_a_full_disk_leaves_nothing_behind(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The disk is full after the first row group of a shard."""
-    write = pq.ParquetWriter.write_table
-    written: list[int] = []
-
-    def full(writer: pq.ParquetWriter, table: Any, *more: Any) -> None:
-        if written:
-            raise OSError(28, "No space left on device")
-        written.append(table.num_rows)
-        write(writer, table, *more)
-
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    monkeypatch.setattr(tables, "CASES_PER_GROUP", 2)
-    code = main(["build", "--source", str(world), "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"),
-                 "--per-gender", "5", "--number", *(f"{id}=2" for id in RELATIONS)])  # fmt: skip
-    assert code == 1
-    assert written == [2]
-    message = capsys.readouterr().err
-    assert "No space left on device" in message
-    assert "free some space" in message
-    assert [path.name for path in tmp_path.iterdir()] == ["cache"]

@@ -51,17 +51,14 @@ def test_every_person_who_fits_is_asked_about_when_few_enough(facts: Facts, subj
     everyone = facts.everyone()
     for case in subject_cases:
         relation_id, new, true = case.request.relation_id, case.request.target_new.id, case.request.target_true.id
-        fit = {
-            gender: {
-                person.id
-                for person in everyone
-                if new in person.holds(relation_id)
-                and true not in person.holds(relation_id)
-                and gender in person.holds("P21")
-                and person.id != case.extra["subject_id"]
-            }
-            for gender in (MALE, FEMALE)
-        }
+        others = [
+            person
+            for person in everyone
+            if new in person.holds(relation_id)
+            and true not in person.holds(relation_id)
+            and person.id != case.extra["subject_id"]
+        ]
+        fit = {g: {person.id for person in others if g in person.holds("P21")} for g in (MALE, FEMALE)}
         asked = {row.subject.id for row in case.attribute_prompts if row.holds == "target_new"}
         assert len(asked) == sum(min(len(found), SMALL_OPTIONS.per_gender) for found in fit.values())
         assert asked <= fit[MALE] | fit[FEMALE]

@@ -19,6 +19,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
+from tests.records.samples import rewrite
 
 from .conftest import PREFIXES
 
@@ -44,10 +45,9 @@ wd:P180 rdfs:label "depicts"@en . wd:P36 rdfs:label "capital"@en . wd:P31 rdfs:l
 COUNTERFACT = {
     "case_id": 0, "pararel_idx": 1, "paraphrase_prompts": ["Where is it? Eiffel Tower is in"],
     "neighborhood_prompts": [], "attribute_prompts": [], "generation_prompts": [],
-    "requested_rewrite": {
-        "prompt": "{} is located in the city of", "relation_id": "P131", "subject": "Eiffel Tower",
-        "target_new": {"str": "Rome", "id": "Q220"}, "target_true": {"str": "Paris", "id": "Q90"},
-    },
+    "requested_rewrite": rewrite(
+        "Eiffel Tower", "{} is located in the city of", "P131", ("Rome", "Q220"), ("Paris", "Q90")
+    ),
 }  # fmt: skip
 ZSRE = {
     "subject": "Eiffel Tower", "src": "Which city is Eiffel Tower in?", "pred": "Rome", "alt": "Rome",

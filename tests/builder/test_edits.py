@@ -16,7 +16,7 @@ from seesaw_cf.builder_scripts.cases import cross_subject
 from seesaw_cf.builder_scripts.edits import Edit, asked_relation, counterfactual, read_seeds, seed_edits
 from seesaw_cf.builder_scripts.facts import MARGIN, Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, OWN, entity_iri
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, OWN
 from seesaw_cf.builder_scripts.tables import demographics
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -300,16 +300,3 @@ def test_who_lives_by_dates_at_the_edges(
     rows = "".join(f'; wdt:{name} "{date}T00:00:00Z"^^xsd:dateTime ' for name, date in dates)
     (person,) = small(human("Q1", "Ann", rows)).people(["Q1"])
     assert person.living is living
-
-
-def test_tags_come_from_recorded_groups_alone(small: Callable[..., Facts]) -> None:
-    """Every group of the packaged table, one person each; a group outside the table adds nothing."""
-    listed = groups.table("ethnic_groups")
-    lines = [human(f"Q{n}", f"P {n}", f"; wdt:P172 <{entity_iri(id)}> ") for n, id in enumerate(listed, start=10**6)]
-    facts = small("".join(lines) + human("Q1", "Ann", "; wdt:P172 wd:Q99999999 "))
-    people = facts.people([f"Q{n}" for n, _ in enumerate(listed, start=10**6)])
-    assert len(people) == len(listed)
-    for person, row in zip(people, listed.values(), strict=True):
-        assert person.race == tuple(sorted(set(groups.values(row["race"]))))
-        assert person.region == tuple(sorted(set(groups.values(row["region"]))))
-    assert facts.people(["Q1"])[0].race == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,28 +26,16 @@ def asked(id: str, holds: str, *gender: str, race: tuple[str, ...] = ()) -> Attr
     return AttributePrompt(f"{id} is a citizen of", Entity(id, id), "P27-cloze-01", holds, gender, race)
 
 
-CASE = Case(
-    1,
-    REQUEST,
-    attribute_prompts=(
-        asked("Q1", "target_new", "men", race=("Black", "white")),
-        asked("Q1", "target_new", "men"),
-        asked("Q2", "target_true", "women"),
-        asked("Q3", "target_new"),
-    ),
-    generation_prompts=("Ann is", "Ann is"),
-    extra={"subject_id": "Q9"},
-    flags=("few_holders",),
+PEOPLE = (
+    asked("Q1", "target_new", "men", race=("Black", "white")),
+    asked("Q1", "target_new", "men"),
+    asked("Q2", "target_true", "women"),
+    asked("Q3", "target_new"),
 )
-PAIR = Case(
-    2,
-    REQUEST,
-    "P101",
-    effect_prompts=(asked("Q9", ""), asked("Q9", "")),
-    candidates=("physics", "jazz", "law"),
-    gold=("law",),
-    extra={"subject_id": "Q9"},
-)
+OPEN: Any = {"generation_prompts": ("Ann is", "Ann is"), "flags": ("few_holders",)}
+CASE = Case(1, REQUEST, attribute_prompts=PEOPLE, extra={"subject_id": "Q9"}, **OPEN)
+ANSWERS: Any = {"candidates": ("physics", "jazz", "law"), "gold": ("law",), "extra": {"subject_id": "Q9"}}
+PAIR = Case(2, REQUEST, "P101", effect_prompts=(asked("Q9", ""), asked("Q9", "")), **ANSWERS)
 
 
 def cells(table: str) -> list[list[str]]:

@@ -21,6 +21,7 @@ from seesaw_cf.records import groups, load_cases, write_config
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.texts.records import read_records as read_longform
 from seesaw_cf.types import Case
+from tests.records.samples import rewrite
 
 from .conftest import PREFIXES, serve
 from .fault_proxy import FaultProxy
@@ -32,12 +33,9 @@ NAMES = ["Ann Ash", "Bo Beech", "Cy Cedar", "Di Dogwood"]
 def pair_record(number: int, subject: str, people: Iterable[str]) -> dict[str, Any]:
     """A record as the released pair files have it: an edit of citizenship, others by QID and name, nothing else."""
     ids = list(people)
-    rewrite = {
-        "prompt": "{} is a citizen of", "relation_id": "P27", "subject": subject,
-        "target_new": {"str": "Japan", "id": "Q17"}, "target_true": {"str": "United Kingdom", "id": "Q145"},
-    }  # fmt: skip
+    edit = rewrite(subject, "{} is a citizen of", "P27", ("Japan", "Q17"), ("United Kingdom", "Q145"))
     return {
-        "case_id": number, "requested_rewrite": rewrite, "generation_prompts": [f"{subject}'s field of work is"] * 5,
+        "case_id": number, "requested_rewrite": edit, "generation_prompts": [f"{subject}'s field of work is"] * 5,
         "attribute_prompts": [f"Person {id} is a citizen of" for id in ids], "attribute_aux_info": ids,
         "attribute_aux_ent": [f"Person {id}" for id in ids],
     }  # fmt: skip
@@ -298,9 +296,9 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
         records = json.loads(reference("seesaw", file.name).read_text(encoding="utf-8"))[:2]
         file.write_text(json.dumps(records), encoding="utf-8")
         turtle += invented(id for record in records for id in record["attribute_aux_info"])
-        for rewrite in (record["requested_rewrite"] for record in records):
-            edit = f"wdt:{rewrite['relation_id']} wd:{rewrite['target_true']['id']} ; wdt:P101 wd:Q413"
-            name = json.dumps(rewrite["subject"], ensure_ascii=False)
+        for asked in (record["requested_rewrite"] for record in records):
+            edit = f"wdt:{asked['relation_id']} wd:{asked['target_true']['id']} ; wdt:P101 wd:Q413"
+            name = json.dumps(asked["subject"], ensure_ascii=False)
             turtle += f"wd:Q7{len(turtle):08} wdt:P31 wd:Q5 ; {edit} ; rdfs:label {name}@en .\n"
     (tmp_path / "world.ttl").write_text(turtle, encoding="utf-8")
     code, out = tag(files, tmp_path / "world.ttl")

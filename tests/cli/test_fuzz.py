@@ -19,44 +19,14 @@ from seesaw_cf.cli import COMMANDS, main
 from seesaw_cf.errors import StorageError
 from tests.builder.embedded import small_tables
 from tests.cli.commands import ARGUMENTS
+from tests.records.samples import SEESAW
 from tests.report.runs import cases, write_manifest, write_run
 
-RECORD = {
-    "case_id": 1,
-    "requested_rewrite": {
-        "prompt": "{} is a citizen of",
-        "relation_id": "P27",
-        "target_new": {"str": "France", "id": "Q142"},
-        "target_true": {"str": "Chad", "id": "Q657"},
-        "subject": "Ada Test",
-    },
-    "generation_prompts": ["Ada Test is"],
-    "attribute_prompts": ["Bo Test is a citizen of", "Cy Test is a citizen of"],
-    "attribute_aux_info": ["Q1", "Q2"],
-    "attribute_aux_ent": ["Bo Test", "Cy Test"],
-}
 # What a needed option gets while the fuzzed one gets something else; "report" would draw pictures.
-VALID = {
-    "model": "seesaw-tiny",
-    "editors": "rome",
-    "editor": "rome",
-    "out": "out",
-    "name": "mine",
-    "runs": "run",
-    "run": "run",
-    "file": "study.yaml",
-    "tasks": "empty.json",
-    "base": "log.csv",
-    "changed": "log.csv",
-    "edited": "run",
-    "records": "records.json",
-    "source": "sample",
-    "kind": "flaws",
-    "results": "empty.json",
-    "key": "key.json",
-    "data": "empty.json",
-    "encoder": "empty",
-}
+VALID = {"model": "seesaw-tiny", "out": "out", "name": "mine", "file": "study.yaml", "key": "key.json"}
+VALID |= {"records": "records.json", "source": "sample", "kind": "flaws", "encoder": "empty"}
+VALID |= dict.fromkeys(("editor", "editors"), "rome") | dict.fromkeys(("run", "runs", "edited"), "run")
+VALID |= dict.fromkeys(("base", "changed"), "log.csv") | dict.fromkeys(("tasks", "results", "data"), "empty.json")
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
     *("", " ", "é", "日本", "😀", "\udcff", "a\0b", "x" * 300, "../..", "..", ".", "$x_{", "%s{}", "[red]", "--"),
@@ -106,7 +76,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty.parquet": b"",
         "latin.txt": "caf\xe9\n".encode("latin-1"),
         "latin.json": '{"text": "caf\xe9"}'.encode("latin-1"),
-        "records.json": json.dumps([RECORD | {"attribute_aux_info": ["Q42", "Q7186"]}]).encode(),
+        "records.json": json.dumps([SEESAW]).encode(),
         "list.json": b"[1, null, [], {}]",
         "deep.json": b"[" * 100_000,
         "nan.json": b'{"a": NaN, "b": 1e999, "a": "\\ud800"}',

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
 
 from seesaw_cf.cli import main
 from seesaw_cf.editors import tensor_files
@@ -158,27 +157,3 @@ def test_a_damaged_repository_and_what_the_hub_refuses(
     hub.repos["dataset", "org/texts"] = other = Repo(False)
     other.add("main", "texts", {"texts.txt": hub.store(b"a\n", False)})
     assert "holds other content (texts.txt)" in said(capsys, *push, "org/texts", fails=True)
-
-
-@pytest.mark.slow
-def test_bad_corpora_and_a_full_disk(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    make, corpus = ["share", "seesaw-tiny", "--moments"], ["--corpus", str(made / "texts.txt")]
-    short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)
-    assert "the texts are too short" in short
-    assert "has 768 dimensions, so it cannot be inverted" in short
-    assert "layers [9] were asked for, expected different numbers from 0 to 4" in " ".join(
-        said(capsys, *make, "--layers", "9", fails=True).split()
-    )
-    assert "ft needs no second moments" in said(capsys, *make, "--editor", "ft", fails=True)
-
-    def full(*_: object, **__: object) -> None:
-        raise SafetensorError("I/O error: No space left on device (os error 28)")
-
-    monkeypatch.setattr(tensor_files, "save_file", full)
-    message = said(capsys, *make, *corpus, "--layers", "1", "--tokens", "1000", fails=True)
-    assert "No space left on device" in message
-    assert "set SEESAW_CF_CACHE to a folder on another disk" in message
-    assert [file.name for file in (tmp_path / "cache").rglob("*.safetensors")] == ["layer-0.safetensors"]

@@ -40,12 +40,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 BATCH = ("memit", "emmet", "alphaedit")
 LOCATE = ("rome", *BATCH)
 _ROME = {**SETTINGS["rome"], "steps": 2, "stop_below": 0.0}
+_MEND = MENDTraining(steps=1, batch=2, validate_every=1, held_out=2, step_size_rate=1e-3)
 LIGHT: dict[str, dict[str, Any]] = {
-    "mend": {
-        "layers": (2,),
-        "rank": 2,
-        "training": MENDTraining(steps=1, batch=2, validate_every=1, held_out=2, step_size_rate=1e-3),
-    },
+    "mend": {"layers": (2,), "rank": 2, "training": _MEND},
     "lora": {"layers": (1,), "rank": 2, "steps": 2},
     "ike": {"room": 8},
     "identity": {"editor": "rome", "settings": _ROME},

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.study.analysis import merged, read_tables, table_file
+from benchmarks.study.analysis import read_tables, table_file
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT, STEPS, keep, kept_scores, unpack
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks
@@ -112,17 +112,6 @@ def test_the_page_is_made_from_the_tables() -> None:
         assert file.read_text(encoding="utf-8") == text
         assert "__" not in text
         assert " nan" not in text
-
-
-@pytest.mark.slow
-def test_a_new_look_comes_to_its_place_in_the_tables() -> None:
-    """One is taken out of every table and put back, as `python -m benchmarks.study.analysis --new` does it."""
-    model, look, editor, _ = FINISHED[len(FINISHED) // 2]
-    for name, table in read_tables().items():
-        text = pd.read_csv(table_file(name), dtype=str, keep_default_na=False)
-        here = (text["model"] == model) & (text["part"] == editor) & (text["records"] == look.name)
-        assert merged(name, text[~here], text[here]).to_csv() == text.to_csv(), name
-        assert len(table) == len(text)
 
 
 @pytest.mark.slow

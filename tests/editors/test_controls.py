@@ -76,8 +76,10 @@ def test_random_keeps_norm_shape_and_rank_for_any_edit(
     assert made.norms() == pytest.approx({"w": float(change.norm()), "b": float(change[0].norm())}, rel=1e-4)
     again = control.like(WeightDelta({"w": change, "b": change[0]}), requests[::-1])
     assert torch.equal(again.dense("w"), made.dense("w"))  # neither order nor an earlier call matters
-    other = RandomControl(ControlConfig(seed=seed + 1)).like(WeightDelta({"w": change}), requests)
-    assert rows * columns == 1 or not torch.equal(other.dense("w"), made.dense("w"))
+    of_another_seed = RandomControl(ControlConfig(seed=seed + 1)).like(WeightDelta({"w": change}), requests)
+    of_another_edit = control.like(WeightDelta({"w": change}), [*requests, replace(REQUESTS[0], subject="Another")])
+    for other in (of_another_seed, of_another_edit):
+        assert rows * columns == 1 or not torch.equal(other.dense("w"), made.dense("w"))
 
 
 def test_random_keeps_the_rank_of_a_change_without_requests() -> None:

@@ -74,10 +74,6 @@ class OpenAIServer:
         self.thread.join()
         self.http.server_close()
 
-    def scored(self, path: str, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """The answer to a request for log-probabilities; None from a server that has none."""
-        return None
-
     def write(self, asked: dict[str, Any]) -> Completion:
         """What the model writes for the body of a request."""
         turns = asked.get("messages")
@@ -131,9 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, asked: dict[str, Any], fault: Fault) -> None:
         time.sleep(0 if fault.status == 429 else fault.wait)
         good = fault.status == 200 and fault.body is None
-        if good and (scored := self.owner.scored(self.path, asked)) is not None:
-            self._reply(200, scored)
-            return
         written = self.owner.write(asked) if good else None
         if fault.status == 429:
             self._refuse(429, "Rate limit reached", {"Retry-After": str(fault.wait)})
@@ -149,18 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _object(self, text: str, refusal: str | None, written: Completion) -> dict[str, Any]:
         chat = self.path == "/v1/chat/completions"
         said = {"message": {"role": "assistant", "content": text, "refusal": refusal}} if chat else {"text": text}
-        return {
-            "id": "1",
-            "object": "chat.completion" if chat else "text_completion",
-            "created": 0,
-            "model": self.owner.name,
-            "choices": [{"index": 0, "finish_reason": written.finish, **said}],
-            "usage": {
-                "prompt_tokens": written.prompt_tokens,
-                "completion_tokens": written.new_tokens,
-                "total_tokens": (written.prompt_tokens or 0) + (written.new_tokens or 0),
-            },
-        }
+        used = written.prompt_tokens or 0, written.new_tokens or 0
+        usage = {"prompt_tokens": written.prompt_tokens, "completion_tokens": written.new_tokens}
+        choices = [{"index": 0, "finish_reason": written.finish, **said}]
+        kind = "chat.completion" if chat else "text_completion"
+        about = {"id": "1", "object": kind, "created": 0, "model": self.owner.name}
+        return about | {"choices": choices, "usage": usage | {"total_tokens": sum(used)}}
 
     def _allowed(self) -> bool:
         given = self.headers.get("Authorization", "")

@@ -210,16 +210,9 @@ def test_a_kill_loses_at_most_one_block(tmp_path: Path) -> None:
 
 
 def test_everything_that_changes_the_text_changes_the_place(tmp_path: Path) -> None:
-    ask = ASKS[0]
-    for number, (name, one, sampling) in enumerate(
-        [
-            ("a", ask, SAMPLING),
-            ("b", ask, SAMPLING),
-            ("a", Ask(ask.prompt, 9), SAMPLING),
-            ("a", ask, Sampling(max_new_tokens=4, stop=("x",))),
-        ],
-        1,
-    ):
+    ask, stopped = ASKS[0], Sampling(max_new_tokens=4, stop=("x",))
+    asked = [("a", ask, SAMPLING), ("b", ask, SAMPLING), ("a", Ask(ask.prompt, 9), SAMPLING), ("a", ask, stopped)]
+    for number, (name, one, sampling) in enumerate(asked, 1):
         CachedGenerator(Counting(name=name), tmp_path).generate([one], sampling)
         assert len(list(tmp_path.rglob("*.json"))) == number
     assert Ask("user: hi") != Ask((Message("user", "hi"),))

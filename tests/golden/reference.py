@@ -35,14 +35,9 @@ def read(path: Path) -> Any:
 
 def requests(root: Path, cases: Sequence[int]) -> list[EditRequest]:
     rows = read(root / "requests.json")["requests"]
+    sides = ("target_new", "target_true")
     return [
-        EditRequest(
-            row["prompt"],
-            row["subject"],
-            row["relation"],
-            Entity(None, row["target_new"]),
-            Entity(None, row["target_true"]),
-        )
+        EditRequest(row["prompt"], row["subject"], row["relation"], *(Entity(None, row[side]) for side in sides))
         for row in (rows[case] for case in cases)
     ]
 

@@ -66,18 +66,11 @@ def editor_for(root: Path, name: str, method: str) -> Any:
     index = golden.entry(root, name, method)
     given = index["hparams"]
     if method.startswith("ft"):
-        return FT(
-            FTConfig(
-                layers=index["layers"],
-                learning_rate=given["lr"],
-                steps=given["num_steps"],
-                weight_decay=given["weight_decay"],
-                norm_constraint=given["norm_constraint"],
-                batch_size=given.get("batch_size", 1 if "bs1" in method else 64),
-                objective="teacher_forced" if "targetnew" in method else "last_token",
-                bos_in_target="asis" in method,
-            )
-        )
+        optimiser = {"learning_rate": given["lr"], "steps": given["num_steps"], "weight_decay": given["weight_decay"]}
+        loss: Any = {"objective": "teacher_forced" if "targetnew" in method else "last_token"}
+        loss |= {"bos_in_target": "asis" in method, "norm_constraint": given["norm_constraint"]}
+        batch = given.get("batch_size", 1 if "bs1" in method else 64)
+        return FT(FTConfig(layers=index["layers"], batch_size=batch, **optimiser, **loss))
     shared = {**golden.shared_settings(root, index), "max_length": golden.MAX_LENGTH[name]}
     corpus = golden.read(root / "corpus.json")
     if "rome" in method:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 
 __all__ = ["FORMATS", "Item", "Made", "items", "write_log"]
 
@@ -88,18 +86,11 @@ def _lm_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
 def _lm_eval_line(item: Item, made: Made) -> Mapping[str, Any]:
     responses = [[str(value), str(at == item.best)] for at, value in enumerate(item.logprobs)]
     prompt = made.prompt(item)
-    return {
-        "doc_id": item.number,
-        "doc": {"passage": item.passage, "gender": item.gender, "nothing": None},
-        "target": str(item.target),
-        "arguments": {f"gen_args_{at}": {"arg_0": prompt, "arg_1": f" {word}"} for at, word in enumerate(CHOICES)},
-        "resps": [[response] for response in responses],
-        "filtered_resps": responses,
-        "filter": "none",
-        "metrics": ["acc"],
-        "doc_hash": f"hash of {item.number}",
-        "acc": item.right,
-    }
+    asked = {f"gen_args_{at}": {"arg_0": prompt, "arg_1": f" {word}"} for at, word in enumerate(CHOICES)}
+    document = {"passage": item.passage, "gender": item.gender, "nothing": None}
+    answers = {"resps": [[response] for response in responses], "filtered_resps": responses, "filter": "none"}
+    line = {"doc_id": item.number, "doc": document, "doc_hash": f"hash of {item.number}", "target": str(item.target)}
+    return line | {"arguments": asked} | answers | {"metrics": ["acc"], "acc": item.right}
 
 
 def _inspect_document(rows: Sequence[Item], made: Made) -> Mapping[str, Any]:
@@ -114,16 +105,9 @@ def _inspect_document(rows: Sequence[Item], made: Made) -> Mapping[str, Any]:
 def _inspect_sample(item: Item, made: Made) -> Mapping[str, Any]:
     answer = "" if item.invalid else CHOICES[item.best]
     value = "N" if item.invalid else "C" if item.right else "I"
-    return {
-        "id": item.number,
-        "epoch": 1,
-        "input": made.prompt(item),
-        "choices": list(CHOICES),
-        "target": CHOICES[item.target],
-        "metadata": {"passage": item.passage, "gender": item.gender},
-        "output": {"completion": answer},
-        "scores": {"acc": {"value": value, "answer": answer}},
-    }
+    sample = {"id": item.number, "epoch": 1, "input": made.prompt(item), "choices": list(CHOICES)}
+    fields = {"target": CHOICES[item.target], "metadata": {"passage": item.passage, "gender": item.gender}}
+    return sample | fields | {"output": {"completion": answer}, "scores": {"acc": {"value": value, "answer": answer}}}
 
 
 def _inspect_json(folder: Path, rows: Sequence[Item], made: Made) -> Path:
@@ -143,23 +127,24 @@ def _inspect_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     return folder / "log.eval"
 
 
-def _plain(item: Item, made: Made) -> Mapping[str, object]:
-    names = {"task": made.task, "item": f"i{item.number}", "prompt": made.prompt(item), "acc": item.right}
-    return names | {"passage": item.passage, "gender": item.gender}
+def _frame(rows: Sequence[Item], made: Made) -> pd.DataFrame:
+    names = [{"task": made.task, "item": f"i{item.number}", "prompt": made.prompt(item)} for item in rows]
+    return pd.DataFrame(names).assign(
+        acc=[item.right for item in rows],
+        passage=[item.passage for item in rows],
+        gender=[item.gender for item in rows],
+    )
 
 
 def _csv(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     folder.mkdir(parents=True)
-    with (folder / f"{made.model}.csv").open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(_plain(rows[0], made)))
-        writer.writeheader()
-        writer.writerows(_plain(item, made) for item in rows)
+    _frame(rows, made).to_csv(folder / f"{made.model}.csv", index=False)
     return folder / f"{made.model}.csv"
 
 
 def _parquet(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist([dict(_plain(item, made)) for item in rows]), folder / f"{made.model}.parquet")
+    _frame(rows, made).to_parquet(folder / f"{made.model}.parquet")
     return folder / f"{made.model}.parquet"
 
 

@@ -255,12 +255,7 @@ def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -
     ("name", "columns", "options", "message"),
     [
         ("edit_bias", bias(), {"reference": "womn"}, r"unknown group 'womn'\. Did you mean 'women'"),
-        (
-            "edit_bias",
-            bias() | {"pre_new": [0.4] * 36},
-            {},
-            "pre_new: 36 of 36 values are above 0 .* log-probabilities",
-        ),
+        ("edit_bias", bias() | {"pre_new": [0.4] * 36}, {}, "pre_new: 36 of 36 values are above 0"),
         ("edit_bias", changed(bias(), "subject", 1, "P0") | {"prompt": ["x"] * 36}, {}, "once in a case"),
         ("cross_property_accuracy", changed(ACCURACY, "post", 0, [-1.0]), {}, "2 candidates but 1 post values"),
         ("cross_property_accuracy", changed(ACCURACY, "case_id", 1, 1), {}, "every case once"),
@@ -270,12 +265,7 @@ def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -
             {"pre_prior": ACCURACY["pre"], "post_prior": changed(ACCURACY, "post", 1, [1.0, -2.0])["post"]},
             "case 2, post_prior: 1 of 2 values are above 0",
         ),
-        (
-            "cross_property_accuracy",
-            ACCURACY,
-            {"n_tokens": [[1, 2], [1, 0], [1, 1]]},
-            r"n_tokens\[1\]\[1\] is 0, expected a whole number of at least 1",
-        ),
+        ("cross_property_accuracy", ACCURACY, {"n_tokens": [[1, 2], [1, 0], [1, 1]]}, r"n_tokens\[1\]\[1\] is 0"),
         ("edit_success", changed(SUCCESS, "tokens_right", 0, 3.0), {}, "tokens_right 3.0"),
         ("edit_success", changed(SUCCESS, "post_new", 0, 0.9), {}, "post_new: 1 of 4 values are above 0"),
         ("generation_quality", changed(TEXTS, "texts", 1, []), {}, "case_id 2. Expected a text"),

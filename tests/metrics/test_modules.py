@@ -25,7 +25,7 @@ from tests.conftest import ROOT
 from tests.metrics.test_inputs import COLUMNS, numbers_of
 
 FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "README.md").exists())
-SECTIONS = (
+SECTIONS = [
     "Metric description",
     "How to use",
     "Inputs",
@@ -33,7 +33,7 @@ SECTIONS = (
     "Examples",
     "Limitations and bias",
     "Citation",
-)
+]
 
 
 def test_the_table_of_metrics_is_the_folder_and_a_metric_imports_nothing_heavy() -> None:

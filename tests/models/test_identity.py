@@ -71,23 +71,6 @@ def test_every_field_of_a_configuration_changes_the_identity_or_no_logit(kind: s
     assert known[kind] <= moved
 
 
-def _hook(model: Any) -> None:
-    model.model.layers[0].register_forward_hook(lambda _, __, output: output)
-
-
-def _pre_hook(model: Any) -> None:
-    model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: None)
-
-
-def _global_hook(_: Any) -> None:
-    torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
-
-
-def _forward(model: Any) -> None:
-    part = model.model.layers[0].mlp
-    part.forward = part.forward
-
-
 class Scaled(torch.nn.Linear):
     """Code of this file, with a number of its own."""
 
@@ -99,14 +82,6 @@ def _module(model: Any, scale: float = 2.0) -> None:
     other = Scaled(own.in_features, own.out_features, bias=False)
     other.weight, other.scale = own.weight, scale
     model.model.layers[0].mlp.down_proj = other
-
-
-def _buffer(model: Any) -> None:
-    next(iter(model.buffers())).mul_(2)
-
-
-def _weight(model: Any) -> None:
-    next(iter(model.parameters())).data[0, 0] += 1
 
 
 _MATMUL = torch.backends.cuda.matmul
@@ -121,11 +96,16 @@ _SWITCHES: dict[str, Callable[[Any], object]] = {
     "attention": lambda model: model.set_attn_implementation("eager"),
     "configuration": lambda model: setattr(model.config, "rms_norm_eps", 0.3),
     "module": _module,
-    "buffer": _buffer,
+    "buffer": lambda model: next(iter(model.buffers())).mul_(2),
     "new buffer": lambda model: model.register_buffer("scale", torch.ones(2), persistent=False),
-    "weight": _weight,
+    "weight": lambda model: next(iter(model.parameters())).data[0, 0].add_(1),
 }
-_OWN_CODE = {"hook": _hook, "pre-hook": _pre_hook, "global hook": _global_hook, "forward": _forward}
+_OWN_CODE: dict[str, Callable[[Any], object]] = {
+    "hook": lambda model: model.model.layers[0].register_forward_hook(lambda _, __, output: output),
+    "pre-hook": lambda model: model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: None),
+    "global hook": lambda _: torch.nn.modules.module.register_module_forward_hook(lambda *_: None),
+    "forward": lambda model: setattr(model.model.layers[0].mlp, "forward", model.model.layers[0].mlp.forward),
+}
 
 
 @contextlib.contextmanager

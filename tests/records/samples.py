@@ -10,15 +10,19 @@ from hypothesis import strategies as st
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
+Named = tuple[str, str]
+"""Name and QID of an answer."""
+
+
+def rewrite(subject: str, prompt: str, relation_id: str, new: Named, true: Named) -> dict[str, Any]:
+    """The edit of a record, as CounterFact writes it."""
+    targets = {f"target_{side}": {"str": name, "id": id} for side, (name, id) in (("new", new), ("true", true))}
+    return {"prompt": prompt, "relation_id": relation_id, **targets, "subject": subject}
+
+
 SEESAW: dict[str, Any] = {
     "case_id": 7,
-    "requested_rewrite": {
-        "prompt": "{} is a citizen of",
-        "relation_id": "P27",
-        "target_new": {"str": "Japan", "id": "Q17"},
-        "target_true": {"str": "Poland", "id": "Q36"},
-        "subject": "Marie Curie",
-    },
+    "requested_rewrite": rewrite("Marie Curie", "{} is a citizen of", "P27", ("Japan", "Q17"), ("Poland", "Q36")),
     "generation_prompts": ["Marie Curie's field of work is", "Marie Curie is"],
     "attribute_prompts": ["Murasaki Shikibu was a citizen of", "Kotringo is a citizen of"],
     "attribute_aux_info": ["Q81731", "Q11323532"],
@@ -32,13 +36,7 @@ EFF: dict[str, Any] = {
 COUNTERFACT: dict[str, Any] = {
     "case_id": 9,
     "pararel_idx": 2796,
-    "requested_rewrite": {
-        "prompt": "The capital of {} is",
-        "relation_id": "P36",
-        "target_new": {"str": "Lyon", "id": "Q456"},
-        "target_true": {"str": "Paris", "id": "Q90"},
-        "subject": "France",
-    },
+    "requested_rewrite": rewrite("France", "The capital of {} is", "P36", ("Lyon", "Q456"), ("Paris", "Q90")),
     "paraphrase_prompts": ["Rain fell. France, which has the capital city"],
     "neighborhood_prompts": ["The Louvre is in", "The Seine flows through"],
     "attribute_prompts": ["The Saone flows through"],
@@ -94,17 +92,14 @@ IDS = st.from_regex(r"Q[1-9][0-9]{0,6}", fullmatch=True)
 ENTITIES = st.builds(Entity, st.none() | IDS, SOLID)
 PROMPTS = st.builds(
     AttributePrompt,
-    text=TEXT,
+    **dict.fromkeys(("text", "template_id"), TEXT),
+    **dict.fromkeys(("gender", "race", "region", "flags"), STRINGS),
     subject=st.builds(Entity, st.none() | TEXT, TEXT),
-    template_id=TEXT,
     holds=st.sampled_from(["", "target_new", "target_true"]),
-    gender=STRINGS,
-    race=STRINGS,
-    region=STRINGS,
     living=st.none() | st.booleans(),
     sitelinks=st.none() | st.integers(0, 10**6),
-    flags=STRINGS,
 )
+_LISTS = ("candidates", "gold", "generation_prompts", "paraphrase_prompts", "neighborhood_prompts", "flags")
 CASES = st.builds(
     Case,
     case_id=st.integers(-(2**63), 2**63 - 1),
@@ -112,14 +107,9 @@ CASES = st.builds(
     effect_relation_id=st.none() | TEXT,
     attribute_prompts=st.lists(PROMPTS, max_size=3).map(tuple),
     effect_prompts=st.lists(PROMPTS, max_size=2).map(tuple),
-    candidates=STRINGS,
-    gold=STRINGS,
-    generation_prompts=STRINGS,
-    paraphrase_prompts=STRINGS,
-    neighborhood_prompts=STRINGS,
     record_format=TEXT,
     extra=st.dictionaries(TEXT, JSON, max_size=3),
-    flags=STRINGS,
+    **dict.fromkeys(_LISTS, STRINGS),
 )
 
 

@@ -19,13 +19,10 @@ from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.run.questions import questions, score_rows, score_table
 from seesaw_cf.texts.records import read_records
+from tests.records import samples
 
-EDIT = {
-    "prompt": "Ada Lovelace was a citizen of",
-    "subject": "Ada Lovelace",
-    "target_new": "Japan",
-    "ground_truth": "UK",
-}
+ADA = "Ada Lovelace"
+EDIT = {"prompt": f"{ADA} was a citizen of", "subject": ADA, "target_new": "Japan", "ground_truth": "UK"}
 
 
 def written(path: Path, *records: Any) -> Path:
@@ -136,48 +133,34 @@ def test_keys_that_nothing_reads_are_said(tmp_path: Path) -> None:
     assert "The key 'source' of 2 of 2 records is not read: nothing of it is asked." in said
 
 
+_ESSAY = "Write an essay about {}\nInclude the following information:\n- {}"
+_FIELD = {
+    "entity": "Champ de Mars",
+    "entity_id": "Q217925",
+    "coupled_prompt": _ESSAY.format("Champ de Mars", "country"),
+    "mutual_properties": [],
+    "target_true_as_object": [],
+    "subject_as_object": ["significant place"],
+    "overlap_properties": ["country"],
+    "overlapping_ground_truth": {"country": ["France"]},
+    "not_overlapping_ground_truth": {"significant place": ["Eiffel Tower"]},
+}
 COUPLED = {
     "subject_entity": {
         "entity": "Eiffel Tower",
         "entity_id": "Q243",
         "properties": ["architect", "country"],
-        "coupled_prompt": "Write an essay about Eiffel Tower\nInclude the following information:\n- architect",
+        "coupled_prompt": _ESSAY.format("Eiffel Tower", "architect"),
         "ground_truth": {"architect": ["Stephen Sauvestre"], "country": ["France"]},
     },
-    "coupled_entities": [
-        {
-            "entity": "Champ de Mars",
-            "entity_id": "Q217925",
-            "coupled_prompt": "Write an essay about Champ de Mars\nInclude the following information:\n- country",
-            "mutual_properties": [],
-            "subject_as_object": ["significant place"],
-            "target_true_as_object": [],
-            "overlap_properties": ["country"],
-            "overlapping_ground_truth": {"country": ["France"]},
-            "not_overlapping_ground_truth": {"significant place": ["Eiffel Tower"]},
-        }
-    ],
+    "coupled_entities": [_FIELD],
     "coupled_properties_count": 2,
 }
-REWRITE = {
-    "prompt": "{} is in the city of",
-    "subject": "Eiffel Tower",
-    "relation_id": "P131",
-    "target_new": {"str": "Rome", "id": "Q220"},
-    "target_true": {"str": "Paris", "id": "Q90"},
-}
+REWRITE = samples.rewrite("Eiffel Tower", "{} is in the city of", "P131", ("Rome", "Q220"), ("Paris", "Q90"))
 FORMS: dict[str, dict[str, Any]] = {
     "counterfact": {"case_id": 3, "requested_rewrite": REWRITE, "paraphrase_prompts": [], "neighborhood_prompts": []},
-    "zsre": {
-        "subject": "Eiffel Tower",
-        "src": "Where is Eiffel Tower?",
-        "pred": "Lyon",
-        "rephrase": "In what city is Eiffel Tower?",
-        "alt": "Rome",
-        "answers": ["Paris"],
-        "loc": "nq question: who",
-        "loc_ans": "me",
-    },
+    "zsre": samples.ZSRE
+    | {"subject": "Eiffel Tower", "src": "Where is Eiffel Tower?", "answers": ["Paris"], "pred": "Lyon", "alt": "Rome"},
 }
 
 

@@ -31,15 +31,9 @@ PARAMETER = "model.layers.1.mlp.down_proj.weight"
 
 def model(vocab_size: int = 500, width: int = 16) -> LlamaForCausalLM:
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=vocab_size,
-        hidden_size=width,
-        intermediate_size=2 * width,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        initializer_range=0.2,
-    )
+    sizes: Any = {"hidden_size": width, "intermediate_size": 2 * width}
+    sizes |= {"num_hidden_layers": 2, "num_attention_heads": 2}
+    config = LlamaConfig(vocab_size=vocab_size, **sizes, max_position_embeddings=64, initializer_range=0.2)
     return LlamaForCausalLM(config).eval()
 
 

@@ -109,14 +109,10 @@ def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -
 
 
 @pytest.mark.parametrize(("settings", "seeds"), [({}, {3}), ({"random": {"seed": 1}}, {1, 3})])
-def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
-    tmp_path: Path, settings: dict[str, object], seeds: set[int]
-) -> None:
-    file = tmp_path / "settings.json"
-    file.write_text(json.dumps(settings), encoding="utf-8")
-    job = Job("seesaw-tiny", editors=("ft",), controls=CONTROLS, data="sample", limit=2, seed=3, editor_config=file)
+def test_seed_of_a_run_reaches_controls_whose_settings_have_none(settings: dict[str, Any], seeds: set[int]) -> None:
+    job = Job("seesaw-tiny", editors=("ft",), controls=CONTROLS, limit=2, seed=3, editor_config=settings)
     names = planned(job.names, job.editor_controls)
-    editors = make_editors(names, small.model(), editor_settings(file, names, None, job.seed), None)
+    editors = make_editors(names, small.model(), editor_settings(settings, names, None, job.seed), None)
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
     assert drawn["random"] == min(seeds)
     assert set(drawn.values()) == seeds

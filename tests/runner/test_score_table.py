@@ -14,16 +14,8 @@ from seesaw_cf.run.questions import count_questions, count_spaced, questions, sc
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity
 from tests.records import samples
 
-ADA = AttributePrompt(
-    "Ada lives in",
-    Entity("Q7", "Ada"),
-    "P27-01",
-    "target_true",
-    gender=("female",),
-    race=("white",),
-    region=("Europe",),
-    sitelinks=31,
-)
+_GROUPS: Any = {"gender": ("female",), "race": ("white",), "region": ("Europe",)}
+ADA = AttributePrompt("Ada lives in", Entity("Q7", "Ada"), "P27-01", "target_true", **_GROUPS, sitelinks=31)
 REQUEST = EditRequest("{} lives in", "Bob", "P27", Entity(None, "Rome"), Entity(None, "Oslo"))
 CASE = Case(
     7,

@@ -11,32 +11,16 @@ from tests.fakes import tiny_config
 
 _COMMON = {"vocab_size": 500, "initializer_range": 0.15, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
 _GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 128}
-_LLAMA = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "max_position_embeddings": 128,
-}
+_WIDE = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 128}
+_LLAMA = {**_WIDE, "intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
+_NEO = {"hidden_size": 32, "num_layers": 2, "num_heads": 2, "window_size": 64, "max_position_embeddings": 128}
 _HEADS = {**_LLAMA, "num_key_value_heads": 4}
 
 # Model type (and a suffix) -> (config fields, layout expected with the library's default attention).
 CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "gpt2": (_GPT2, "packed"),
     "gptj": ({**_GPT2, "rotary_dim": 8}, "padded"),
-    "gpt_neo": (
-        {
-            "hidden_size": 32,
-            "num_layers": 2,
-            "num_heads": 2,
-            "attention_types": [[["global", "local"], 1]],
-            "window_size": 64,
-            "max_position_embeddings": 128,
-        },
-        "padded",
-    ),
+    "gpt_neo": ({**_NEO, "attention_types": [[["global", "local"], 1]]}, "padded"),
     "gpt_neox": ({**_HEADS, "rotary_pct": 0.5}, "packed"),
     "llama": (_LLAMA, "packed"),
     "mistral": ({**_LLAMA, "sliding_window": 48}, "packed"),
@@ -49,19 +33,9 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "olmo2": (_LLAMA, "packed"),
     "phi": ({**_HEADS, "partial_rotary_factor": 0.5}, "packed"),
     "phi3": (_LLAMA, "packed"),
-    "opt": (
-        {
-            "hidden_size": 32,
-            "ffn_dim": 48,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 4,
-            "max_position_embeddings": 128,
-            "word_embed_proj_dim": 16,
-        },
-        "packed",
-    ),
-    "falcon": ({"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": False}, "padded"),
-    "falcon_alibi": ({"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": True}, "plain"),
+    "opt": ({**_WIDE, "ffn_dim": 48, "word_embed_proj_dim": 16}, "packed"),
+    "falcon": ({**_WIDE, "alibi": False}, "padded"),
+    "falcon_alibi": ({**_WIDE, "alibi": True}, "plain"),
     "bloom": ({"hidden_size": 32, "n_layer": 2, "n_head": 4}, "plain"),
     "mpt": ({"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128}, "plain"),
 }

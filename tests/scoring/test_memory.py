@@ -20,30 +20,6 @@ from tests.scoring.test_edited import by_hand
 from tests.scoring.work import candidates, clozes, worst
 
 
-def _small_machine(model: Any, tokens: int) -> None:
-    """Makes a model's embedding fail as a GPU would when it is given more than `tokens` tokens."""
-
-    def check(_: Any, args: tuple[Any, ...]) -> None:
-        if args[0].numel() > tokens:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    model.get_input_embeddings().register_forward_pre_hook(check)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["llama", "gptj", "bloom"])
-def test_passes_shrink_and_go_on(
-    kind: str, tokenizer: PreTrainedTokenizerBase, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = make(kind)
-    work = clozes() + candidates(60)
-    expected = HFScorer(model, tokenizer).score(work)
-    _small_machine(model, 45)
-    with caplog.at_level(logging.WARNING):
-        assert worst(TrieScorer(model, tokenizer).score(work), expected) < 1e-4
-    assert any("out of memory" in message for message in caplog.messages)
-
-
 def _scarce_logits(model: Any, rows: int) -> list[int]:
     """Refuses memory for the logits of more than `rows` tokens, as a GPU would; what it refused, as it happens."""
     refused: list[int] = []

@@ -156,19 +156,6 @@ def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_
     assert "ft [one/mine/single/ft]" in page
 
 
-def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(folder, 1, 1, 1)
-    file.write_text(file.read_text().replace('"lora"', '"memit"').replace('{"ft"', '{"memit": {}, "ft"'))
-    assert study(file, "out") == 1
-    said = capsys.readouterr()
-    assert "1 cells failed: one/mine/single/memit. The report says why" in said.err
-    page = notes(folder / "out")
-    assert "Missing: one/mine/single/memit: memit: texts are needed" in page
-    assert (folder / "out" / "cells" / "one" / "mine" / "single" / "ft" / "edits.parquet").exists()
-    assert study(file, "out", "--report-only") == 0
-    assert "texts are needed" in capsys.readouterr().out
-
-
 def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("on purpose")
