@@ -208,7 +208,7 @@ def test_every_setting_of_a_job_is_an_argument_with_its_default() -> None:
 
 
 def test_edits_are_kept_where_that_is_asked(loaded: tuple[Any, Any], tmp_path: Path) -> None:
-    kept: dict[str, Any] = {"keep_deltas": True, "checkpoints": True, "config": "cross_property", "out": tmp_path}
+    kept: dict[str, Any] = {"keep_deltas": True, "save_checkpoints": True, "config": "cross_property", "out": tmp_path}
     model, tokenizer = loaded
     seesaw_cf.audit(model, tokenizer, editor="ft", limit=1, **QUIET, **kept)
     assert list(tmp_path.glob("deltas/ft/*/delta.json"))
