@@ -37,7 +37,7 @@ tests: $(VENV)/dev
 CPU_TESTS := tests/golden/test_closed_forms.py tests/golden/test_golden.py::test_run_in_float32 \
 	tests/editors/test_zero.py tests/editors/test_mend_golden.py \
 	tests/core/test_scoring.py tests/scoring/test_trie_scorer.py tests/scoring/test_edited.py tests/scoring/test_noise.py \
-	tests/stats/test_clustered.py tests/effects/test_estimands.py \
+	tests/stats/test_clustered.py tests/effects/test_groups.py \
 	tests/runner/test_runner.py
 CPU_PYTEST = $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal $(CPU_TESTS)
 

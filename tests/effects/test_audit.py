@@ -16,7 +16,7 @@ from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.verdicts import equivalence_p, minimum_detectable_effect
-from tests.effects.test_estimands import crossed
+from tests.effects.test_groups import crossed
 
 
 @pytest.mark.slow

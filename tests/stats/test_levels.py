@@ -16,7 +16,7 @@ from benchmarks.control_level import RESULTS as CONTROLS
 from benchmarks.control_level import invented, judged_levels, measured
 from benchmarks.report_level import EFFECTS, NULLS, RESULTS, permuted, shuffled, sparse, variances
 from benchmarks.simulation_report import pooled
-from tests.effects.test_estimands import crossed
+from tests.effects.test_groups import crossed
 
 
 def made() -> list[tuple[str, str, dict[str, Any]]]:
