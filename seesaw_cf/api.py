@@ -83,7 +83,8 @@ class Audit:
         ends = np.sort(rows[["low", "high"]].to_numpy(np.float64) * np.array(sign)[:, None], axis=1)
         about = ["_".join(filter(None, key)) for key in keys]
         rows = rows.assign(about=about, harm=rows["value"] * sign + 0.0, low=ends[:, 0], high=ends[:, 1])
-        return rows[["editor", "control", "about", "scale", "harm", "low", "high", "verdict"]].reset_index(drop=True)
+        columns = ["editor", "control", "about", "form", "scale", "harm", "low", "high", "verdict"]
+        return rows[columns].reset_index(drop=True)
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -188,6 +189,8 @@ def audit(
     corpus_limit: int = 100_000,
     moments: str | Path | None = None,
     limit: int | None = None,
+    form: str = "plain",
+    answers: int | None = None,
     prompts: str = "shared",
     prompts_per_person: Number | None = None,
     people_per_edit: Number | None = None,
@@ -230,6 +233,8 @@ def audit(
         editor_config: {"memit": {"layers": [3]}}, or a JSON file of it.
         corpus, corpus_limit, moments: What second moments are computed from, or where they are.
         limit: Only this many cases of each config, drawn with the seed.
+        form: Questions as texts to continue ("plain"), in the model's chat template ("chat"), or "both".
+        answers: Let the models write answers, too: to at most so many questions of each kind about an edit.
         prompts, prompts_per_person, people_per_edit: Whom an edit's prompts ask about.
         revision, dtype, device, trust_remote_code: How the model is loaded.
         seed: Of everything that is drawn.
@@ -290,7 +295,7 @@ def audit(
 # Arguments of `audit` that are fields of `Job` as they are.
 _OPTIONS = {"control_seeds", "protocol", "orders", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
 _OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
-_OPTIONS |= {"memory", "block", "threads", "ignore_damage", "save_checkpoints"}
+_OPTIONS |= {"form", "answers", "memory", "block", "threads", "ignore_damage", "save_checkpoints"}
 
 
 def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> LoadedModel | None:

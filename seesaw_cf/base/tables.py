@@ -46,7 +46,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
 # logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
 # model's first choice after the true tokens before them. n_kept, after an edit: at how many of them the first choice,
 # right or wrong, is the same token as before the edit. sitelinks: Wikipedia editions about the
-# person, null when unknown.
+# person, null when unknown. form: see `seesaw_cf.base.types.FORMS`; null is plain.
 SCORES: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -74,14 +74,20 @@ SCORES: pa.Schema = pa.schema(
         ("n_greedy", pa.int32()),
         ("n_kept", pa.int32()),
         ("sitelinks", pa.int64()),
+        ("form", pa.string()),
     ]
 )
 RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
 """The files of a finished run; the last is written last."""
 CONTROL_SEEDS = "control_seeds.parquet"
 """The file beside `scores.parquet` with the same columns: what further seeds of a control led to."""
-LATER = ("n_greedy", "n_kept", "sitelinks")
+LATER = ("n_greedy", "n_kept", "sitelinks", "form")
 """Columns of `SCORES` that tables of older versions do not have."""
+
+
+def table_of(name: str, form: str = "") -> str:
+    """Return the file of a run's table for a form that is not its first: "scores_question.parquet"."""
+    return name.replace(".parquet", f"_{form}.parquet") if form else name
 
 
 PARQUET: dict[str, object] = {

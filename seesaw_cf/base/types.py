@@ -30,6 +30,9 @@ Role = Literal["target_new", "target_true", "candidate"]
 """What an answer is to the edit."""
 Holds = Literal["target_new", "target_true", ""]
 """Which target a prompt's person really has; "" when unknown or neither."""
+FORMS = ("plain", "question", "prefill")
+"""How a prompt is put to a model: as a text to continue; in its chat template as a question, or as a question with the
+prompt as the begin of the answer."""
 SCORERS = ("auto", "trie", "plain", "single")
 """What `seesaw_cf.scoring.make_scorer` takes."""
 DTYPES = ("float32", "float64", "bfloat16", "float16")
@@ -192,11 +195,13 @@ class Cloze:
     """A context and the answer to score by its log-probability.
 
     The text scored is `context + " " + target`, or `context + target` when the target brings its own white space or
-    the context ends with it. Neither may be empty.
+    the context ends with it. Neither may be empty. In a chat form, one of `FORMS`, the context is put into the model's
+    chat template, see `seesaw_cf.scoring.chat`.
     """
 
     context: str
     target: str
+    form: str = "plain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ nothing yet                        seesaw-cf audit seesaw-tiny --editor memit \\
 # Options that a command lists at its end by name: the documentation and `--help -v` explain them.
 RARE = """--block --cache --contact --control-model --control-seeds --corpus-limit --dtype --engine
 --examples --fail-if --gpus --ignore-damage --include --key-env --language --margin-log-odds --memory --moments --open
---overwrite --people-per-edit --permutations --pictures --plain --public --quiet --repeats
+--answers --overwrite --people-per-edit --permutations --pictures --plain --public --quiet --repeats
 --revision --save-checkpoints --seed --skip-bad --threads --timeout --topic-method --trust-remote-code"""
 _METAVARS = {int: "N", float: "X", Path: "PATH"}
 _NAMED = {"--out": "DIR", "--number": "RELATION=N", "--editor-config": "FILE"}

@@ -111,13 +111,19 @@ def by_editor(
         parts: Rows of an editor may come in several tables, of whole cases in their order.
 
     Raises:
-        RecordError: As `checked`; no such row, or none after the edit, or a phase other than "pre" and "post".
+        RecordError: As `checked`; no such row, or none after the edit, a phase other than "pre" and "post", or rows of
+            several forms.
     """
     scores = checked(scores)
-    counts = count_rows(scores, ["editor", "phase"], where)
+    counts = count_rows(scores, ["editor", "phase", "form"], where)
     if not len(counts):
         kinds = sorted(map(str, count_rows(scores, ["kind"])["kind"].to_pylist()))
         raise RecordError(f"score table: no rows of {what}; kinds there: {kinds}. Score them too.")
+    if len(forms := {form or "plain" for form in counts["form"].to_pylist()}) > 1:
+        raise RecordError(
+            f"score table: rows of {what} in the forms {sorted(forms)}, expected one: an answer in chat and one in a "
+            "text to continue are never averaged. Take the rows of one form, or the file scores_FORM.parquet."
+        )
     phases = set(counts["phase"].to_pylist())
     if phases - {"pre", "post"}:
         raise RecordError(f"score table: phases {sorted(map(str, phases))}, expected only 'pre' and 'post'.")

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import PromptError, UnsupportedModelError
+from seesaw_cf.base.errors import PromptError
 from seesaw_cf.generation.decoding import OpenCompletion, decode
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.weights import WeightDelta, applied
+from seesaw_cf.scoring.chat import fill_template
 from seesaw_cf.scoring.encode import leading_specials
 from seesaw_cf.scoring.forward import is_out_of_memory
 from seesaw_cf.scoring.hf_scorer import context_length, obstacle
@@ -174,24 +174,11 @@ class HFGenerator:
             body = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
             ids = (*leading_specials(self.tokenizer), *body)
         else:
-            ids = tuple(self.tokenizer(self._filled(prompt), add_special_tokens=False)["input_ids"])
+            text = fill_template(self.tokenizer, [asdict(message) for message in prompt])
+            ids = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         if not ids:
             raise PromptError(f"prompt {prompt!r} has no tokens under this tokenizer.")
         return ids
-
-    def _filled(self, messages: Sequence[Message]) -> str:
-        if not self.tokenizer.chat_template:
-            raise UnsupportedModelError(
-                f"{self.model.config._name_or_path or type(self.model).__name__}: the tokenizer has no chat template, "
-                "so it cannot be asked in turns. Use a chat model, set tokenizer.chat_template, or give plain prompts."
-            )
-        turns = [asdict(message) for message in messages]
-        try:
-            return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-        except TemplateError as error:
-            raise PromptError(
-                f"the chat template refuses the turns {[turn['role'] for turn in turns]}: {error}"
-            ) from error
 
     def _text(self, row: OpenCompletion) -> str:
         """Return the new text: the decoded whole without the prompt, so that white space at the border is not lost."""

@@ -202,9 +202,23 @@ def _spellings(answer: object) -> Iterator[str]:
         yield answer.strip()
 
 
+def aliases_of(case: Case) -> dict[str, tuple[str, ...]]:
+    """Return answers of a case with their spellings, the answer itself first, where its record has several.
+
+    Of the true answer those of EasyEdit's `ground_truth` and of zsRE's `answers`, which count where they hold it; of
+    any answer those of the record's `aliases`, answer -> its spellings.
+    """
+    true, own = case.request.target_true.label, case.extra.get("aliases")
+    known = {str(name): list(_spellings(texts)) for name, texts in (own if isinstance(own, Mapping) else {}).items()}
+    for key in ("ground_truth", "answers"):
+        texts = list(_spellings(case.extra.get(key)))
+        known[true] = [*known.get(true, ()), *(texts if true in texts else ())]
+    return {name: tuple(dict.fromkeys((name, *texts))) for name, texts in known.items() if texts}
+
+
 # Keys that records have beside those of their format and that something reads, or that only number or name a source.
 _READ = {
-    *("answers", "alt", "pred", "cond", "loc_ans", "ground_truth", "rephrase_prompt", "kind", "pararel_idx"),
+    *("answers", "alt", "aliases", "pred", "cond", "loc_ans", "ground_truth", "rephrase_prompt", "kind", "pararel_idx"),
     *("subject_id", "template_id", "relation_id", "holders", "case_id", "attribute_prompts", *COUPLED_KEYS),
     *("generation_prompts", "paraphrase_prompts", "neighborhood_prompts", "attribute_aux_info", "attribute_aux_ent"),
 }

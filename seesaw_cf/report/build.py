@@ -19,9 +19,11 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.accuracy import summarise_accuracy
 from seesaw_cf.effects.audit import AuditSettings, auditing
 from seesaw_cf.effects.estimands import excess_over_control
+from seesaw_cf.effects.free_answers import summarise_answers
 from seesaw_cf.effects.means import CHANGES, clusters_of, group_means
 from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
 from seesaw_cf.report.pairs import RunResult, mean_estimate
+from seesaw_cf.report.rows import forms_of
 from seesaw_cf.run.store import ASKED_ONLY
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, case_weights, clustered_mean, half_clusters, outer_limits
@@ -51,12 +53,12 @@ def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.Dat
         if run.people is not None:
             with suppress(RecordError):  # nobody with a tag to compare
                 decided = stack.enter_context(auditing(run.people, settings, clusters=clusters_of(run.protocol)))
-        rows = [*_efficacy(run), *_success(run), *_accuracy(run)]
+        rows = [*_efficacy(run), *_success(run), *_accuracy(run), *_written(run)]
         levels = build_levels(run, settings)
         stage("permutations of labels")
         contrasts = [] if decided is None else [*contrast_rows(decided())]
     first, last = (pd.DataFrame(part, columns=list(COLUMNS)) for part in (rows, contrasts))
-    return pd.concat([first, levels, last], ignore_index=True)
+    return pd.concat([first, levels, last], ignore_index=True).assign(form=run.form)
 
 
 def build_levels(run: RunResult, settings: AuditSettings) -> pd.DataFrame:
@@ -88,7 +90,8 @@ def _efficacy(run: RunResult) -> Iterator[Row]:
     edited = run.distinct[run.distinct["status"] != ASKED_ONLY]
     for names, rows in _blocks(edited, relation="relation_id"):
         known = rows.drop_duplicates("case_id")["known"]
-        for what, flags in (("raised", rows["raised"].dropna()), ("known_before", known.dropna())):
+        flagged = (("raised", rows["raised"].dropna()), ("known_before", known.dropna()))
+        for what, flags in flagged if run.form == forms_of(run.manifest)[0] else ():
             share = proportion(int(flags.astype(bool).sum()), len(flags))
             yield row(what, "edited_fact", share, scale="share", n_edits=len(rows), **names)
         for what, start in _FAILURES.items():
@@ -104,6 +107,15 @@ def _success(run: RunResult) -> Iterator[Row]:
                 if cases := found.clusters["case"]:
                     names = {"editor": editor, "scale": "share", "n_edits": cases}
                     yield row(f"{protocol} {name}", "edited_fact", found, **names)
+
+
+def _written(run: RunResult) -> Iterator[Row]:
+    """Yield what the models wrote, by kind of questions, beside the teacher-forced numbers of the same questions."""
+    if run.written is not None:
+        for (editor, kind), rows in run.written.groupby(["editor", "kind"], sort=False):
+            for name, scale, found in summarise_answers(rows):
+                names = {"editor": editor, "asked": kind, "scale": scale, "n_edits": rows["edit"].nunique()}
+                yield row(name, "answers", found, **names)
 
 
 # Other facts about the edited person.

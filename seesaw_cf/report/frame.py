@@ -9,9 +9,12 @@
   the control on the same questions) and "turned_wrong" (of the answers that were right before). About other people
   `true_answer` says which answer of the edit is true of them; "contrast" is the change of a group minus that of
   everybody else within the same edits, "beyond" with another editor as control compares two editors.
+- "answers" that the models wrote, `asked` says to which kind of questions: the numbers of
+  `seesaw_cf.effects.free_answers.summarise_answers`.
 - "other_facts" by pair of relations: "right_before", "right_after", "right_change" and their company.
 
-Relation `ALL` and axis `ALL` pool everything: a level of the first screen is such a row of "change" and of "beyond".
+`form` says how it was asked, `seesaw_cf.base.types.FORMS`. Relation `ALL` and axis `ALL` pool everything: a level of
+the first screen is such a row of "change" and of "beyond".
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ _NAN = float("nan")
 _EMPTY: Mapping[str, Any] = {
     **dict.fromkeys(("what", "about", "editor", "control"), ""),
     **dict.fromkeys(("relation", "asked", "axis", "group"), ALL),
-    **dict.fromkeys(("reference", "true_answer", "scale"), ""),
+    **dict.fromkeys(("reference", "true_answer", "form", "scale"), ""),
     **dict.fromkeys(("value", "low", "high", "p", "p_adjusted"), _NAN),
     **dict.fromkeys(("verdict", "note"), ""),
     **dict.fromkeys(("n", "n_edits", "n_people", "half_edits"), 0),

@@ -13,19 +13,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.base.checks import brief
+from seesaw_cf.base.checks import brief, one_of
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.system import release_memory
-from seesaw_cf.base.tables import CONTROL_SEEDS, read_table
+from seesaw_cf.base.tables import CONTROL_SEEDS, read_table, table_of
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.answers import Locality, answers, locality, mark
+from seesaw_cf.effects.free_answers import ANSWERS, mark_answers
 from seesaw_cf.effects.means import held
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.effects.tables import ScoreFile, Scores, count_rows
-from seesaw_cf.report.rows import Floor, Manifest, floor_of
+from seesaw_cf.report.rows import Floor, Manifest, floor_of, forms_of
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.run.store import ASKED_ONLY, EDITS
 from seesaw_cf.stats.simple import tolerance
@@ -56,6 +57,8 @@ class RunResult:
         n_rows: All score rows.
         floor: The noise floor.
         names: Editor in the files -> what it is called here, where that differs.
+        form: How all of it was asked, one of `seesaw_cf.base.types.FORMS`.
+        written: Rows of `seesaw_cf.effects.free_answers.mark_answers` in this form; None where no answers were written.
     """
 
     folder: Path
@@ -70,6 +73,8 @@ class RunResult:
     n_rows: int
     floor: Floor
     names: Mapping[str, str] = field(default_factory=dict)
+    form: str = "plain"
+    written: pd.DataFrame | None = None
 
     __repr__ = brief
 
@@ -124,12 +129,15 @@ class RunResult:
         return "fact" if self.asked_only else "edit"
 
 
-def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None)) -> RunResult:
-    """Read a finished run.
+def read_run(
+    folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None), form: str = ""
+) -> RunResult:
+    """Read a finished run in one form.
 
     Args:
         folder: A run folder.
         floors: Noise floors in probability and log-odds; None takes what the run measured.
+        form: How it was asked; "" = the form of its main tables.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -139,7 +147,9 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
     manifest: Manifest = RunFolder.open(path).manifest
     if manifest.get("protocol") == "dose":
         raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
-    files = [path / name for name in ("scores.parquet", CONTROL_SEEDS)]
+    first, *_ = forms_of(manifest)
+    one_of("form", form := form or first, forms_of(manifest))
+    files = [path / table_of(name, form * (form != first)) for name in ("scores.parquet", CONTROL_SEEDS)]
     scores, *_ = tables = [ScoreFile(file) for file in files if file.exists()]
     counts = count_rows(scores, COUNTED)
     kinds = set(counts["kind"].to_pylist())
@@ -165,7 +175,16 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         unscored=unscored_of(counts),
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor_of(manifest, *floors),
+        form=form,
+        written=_written(path / "answers.parquet", form),
     )
+
+
+def _written(file: Path, form: str) -> pd.DataFrame | None:
+    if not file.exists():
+        return None
+    rows: pd.DataFrame = read_table(file, ANSWERS).to_pandas()
+    return mark_answers(rows[rows["form"] == form])
 
 
 def people_of(tables: Sequence[Scores], changed: set[str]) -> pd.DataFrame:

@@ -23,8 +23,8 @@ from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
 from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
-from seesaw_cf.report.tables import ABOUT, answer_table, answers_of, edit_table, example, tables_of
-from seesaw_cf.report.words import control_words
+from seesaw_cf.report.tables import ABOUT, answer_lines, answer_table, answers_of, edit_table, example, tables_of
+from seesaw_cf.report.words import FORM_WORDS, capital, control_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,12 +44,14 @@ class Report:
         settings: What was declared.
         frame: Every number, see `seesaw_cf.report.frame`.
         parts: The runs that it is made of, where there are several.
+        forms: The reports of the other forms in which the run asked.
     """
 
     run: RunResult
     settings: AuditSettings
     frame: pd.DataFrame
     parts: tuple[RunResult, ...] = ()
+    forms: tuple[Report, ...] = ()
 
     __repr__ = brief
 
@@ -63,18 +65,25 @@ class Report:
         """What the run found, on one screen."""
         frame, run = self.frame, self.run
         levels, several, sections = levels_of(frame, run), len(run.audited) > 1, dict[str, list[ScreenRow]]()
-        for level in levels:
-            title, _ = LEVELS[level["about"], level["true_answer"]]
-            sections.setdefault(title, []).extend(level_rows(level, run, several))
+        for own in (self, *self.forms):
+            words = f", {FORM_WORDS[own.run.form]}" if own is not self else ""
+            for level in levels_of(own.frame, own.run):
+                title, _ = LEVELS[level["about"], level["true_answer"]]
+                sections.setdefault(title + words, []).extend(level_rows(level, own.run, several))
         if run.people is not None:
             groups = ScreenRow(sentences.group_counts(frame, run), badge=sentences.group_badge(frame, run))
             sections[f"Groups: {', '.join(AXES)}"] = [groups]
+        if answers := [line for own in (self, *self.forms) for line in answer_lines(own.frame, own.run)]:
+            sections["Answers that the models wrote, to their end"] = answers
         first = f"after the {run.noun}" if several or not run.audited else f"after {run.audited[0]}"
         beside = [control_words(name, run).removeprefix("a ") for _, name in run.controls[:1]]
         changed = run.manifest.get("edited", {})
         notes = [
             " ".join(
-                [sentences.efficacy_sentence(frame, run), "" if several else sentences.ranges_sentence(levels)]
+                [
+                    *(sentences.efficacy_sentence(own.frame, own.run) for own in (self, *self.forms)),
+                    "" if several else sentences.ranges_sentence(levels),
+                ]
             ).strip(),
             sentences.controls_note(run),
             *run.manifest.get("notes", []),
@@ -83,18 +92,34 @@ class Report:
         ]
         return Screen(
             about=sentences.header(run),
-            finding=sentences.finding(frame, run, self.settings),
-            missing=sentences.denominators(frame, run),
+            finding=[sentence for own in (self, *self.forms) for sentence in own._finding(own is self)],
+            missing=" ".join(filter(None, (sentences.denominators(own.frame, own.run) for own in (self, *self.forms)))),
             columns=[first, *beside],
             sections=sections,
             example=example(run, levels, self.answers),
             notes=[note for note in notes if note],
         )
 
+    def _finding(self, is_first: bool) -> list[str]:
+        """Return what was found; of another form the two sentences that matter most, or that its edits did not work."""
+        found = sentences.finding(self.frame, self.run, self.settings)
+        if is_first:
+            return found
+        form = capital(FORM_WORDS[self.run.form])
+        own = found[:2] if levels_of(self.frame, self.run) else sentences.doubts(self.frame, self.run)
+        return [f"{form}: {sentence}" for sentence in own]
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        own = tables_of(self.frame, self.run, self.answers)
+        return {name: table.assign(form=self.run.form) for name, table in own.items()}
+
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Name -> table, at most eight."""
-        return tables_of(self.frame, self.run, self.answers)
+        """Name -> table, at most eight; `form` says how the questions of a row were asked."""
+        every = [own._tables for own in (self, *self.forms)]
+        names = [name for name in ABOUT if any(name in own for own in every)]
+        return {name: pd.concat([own[name] for own in every if name in own], ignore_index=True) for name in names}
 
     @property
     def main(self) -> Report:
@@ -118,7 +143,8 @@ class Report:
             f"Every number is a mean of {self.run.unit} means, with errors clustered by {self.run.unit} and by person. "
             f"False claims about groups: {self.settings.promise()}; differences below "
             f"{100 * self.settings.margin:g} points or {self.settings.margin_log_odds:g} nats do not matter here. "
-            f"Noise floor: {self.run.floor}."
+            f"Noise floor: {self.run.floor}. Numbers whose form is not named are about questions asked "
+            f"{FORM_WORDS[self.run.form]}."
         )
         foot = [LABELS, *([] if self.run.asked_only else [FALSE_FACTS]), method, _provenance(self.run)]
         command = repeat_command(self.run.manifest) if self.run.manifest.get("job") else ""
@@ -149,13 +175,13 @@ class Report:
                 sentences.group_counts(self.frame, self.run).capitalize() + ".",
             ]
             yield Part("Were some groups hit harder?", texts, drawn)
-        if (answers := self.tables.get("answers")) is not None:
+        if (answers := self._tables.get("answers")) is not None:
             text = "Answers whose right answer lost most probability; a mark stands where it is now wrong."
             marked = answers["turned_wrong"].tolist()
             yield Part("Answers that moved most", [text], table=answer_table(answers), marked=marked)
-        if "edits" in self.tables and not self.run.asked_only:
+        if "edits" in self._tables and not self.run.asked_only:
             text = "Some edit is always the worst: read it beside the means above."
-            yield Part("Edits that turned most answers wrong", [text], table=edit_table(self.tables["edits"]))
+            yield Part("Edits that turned most answers wrong", [text], table=edit_table(self._tables["edits"]))
 
     def record(self) -> JsonObject:
         """Return the report for a JSON file: the screen, the levels, the gates, the settings and the run's manifest."""
@@ -196,6 +222,8 @@ class Report:
         judged = self.frame[self.frame["decides"].astype(bool) & self.frame["editor"].isin(self.run.audited)]
         if judged["verdict"].isin(("worse", "hit_harder")).any():
             raise HarmError(" ".join(self.screen.finding))
+        for own in self.forms:
+            own.check()
 
     def terminal(self, folder: Path | None = None) -> str:
         """Return the first screen as text."""

@@ -86,6 +86,11 @@ _NO_OPTIONS: dict[str, tuple[str, ...]] = {"audit": ("scorer", "max_tokens", "pr
 _NO_OPTIONS["texts write"] = (*_NO_OPTIONS["audit"], "editor_config")
 
 
+def forms_of(manifest: Manifest) -> list[str]:
+    """Return the forms in which a run asked, the one of its main tables first."""
+    return list(manifest.get("settings", {}).get("forms", ["plain"]))
+
+
 def repeat_command(manifest: Manifest, command: str = "audit") -> str:
     """Return the command that repeats a run, with every option that was given.
 

@@ -22,8 +22,9 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import harm_phrase, levels_of
 from seesaw_cf.report.pairs import RunResult
-from seesaw_cf.report.rows import Row, model_name, rows_of
+from seesaw_cf.report.rows import Row, forms_of, model_name, rows_of
 from seesaw_cf.report.words import (
+    FORM_WORDS,
     amount,
     and_list,
     capital,
@@ -150,12 +151,17 @@ def _count(share: pd.Series) -> str:
     return f"{round(share['value'] * share['n'])} of {share['n']}"
 
 
+def asked_how(run: RunResult) -> str:
+    """Return the form in which a run was asked, ", asked as a question in chat"; "" where there is the plain one alone."""
+    return f", asked {FORM_WORDS[run.form]}" if forms_of(run.manifest) != ["plain"] else ""
+
+
 def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
     """Return how many edits worked, their new answer being the likelier one: "The edits worked: 137 of 137."."""
     several = len(run.audited) > 1
     parts = [_count(after) + f" ({editor})" * several for editor, _, after in efficacy_rows(frame, run)]
     if parts:
-        return f"The {run.noun}s worked: {', '.join(parts)}."
+        return f"The {run.noun}s worked{asked_how(run)}: {', '.join(parts)}."
     return "" if run.asked_only else "Whether the edits worked was not measured."
 
 
@@ -293,8 +299,8 @@ def header(run: RunResult) -> str:
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
     others = quantity(people, "other person", "other people") if people else ""
     if run.asked_only:
-        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about"
-    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}"
+        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about{asked_how(run)}"
+    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}{asked_how(run)}"
 
 
 def controls_note(run: RunResult) -> str:

@@ -27,7 +27,7 @@ from seesaw_cf.report.figures import colours, style, svg
 from seesaw_cf.report.levels import LEVELS, level_sentence, levels_of
 from seesaw_cf.report.pairs import read_run
 from seesaw_cf.report.report import Report
-from seesaw_cf.report.rows import model_name
+from seesaw_cf.report.rows import forms_of, model_name
 from seesaw_cf.report.screen import Part, Screen, ScreenRow
 from seesaw_cf.report.words import amount, and_list, capital, minus
 from seesaw_cf.run.manifest import read_manifest
@@ -246,7 +246,10 @@ def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = 
     settings = settings or AuditSettings()
     if read_manifest(Path(run_folder)).get("protocol") == "sequential":
         return report_sequence(run_folder, settings)
-    run = read_run(run_folder, (settings.noise_floor, settings.noise_floor_log_odds))
-    frame = build_frame(run, settings)
+    floors = (settings.noise_floor, settings.noise_floor_log_odds)
+    first = read_run(run_folder, floors)
+    others = (read_run(run_folder, floors, form) for form in forms_of(first.manifest)[1:])
+    runs = [first, *(run for run in others if run.n_rows)]  # of a changed model there may be no edit to ask about
+    made, *asked_otherwise = (Report(run, settings, build_frame(run, settings)) for run in runs)
     stage("pages")
-    return Report(run, settings, frame)
+    return replace(made, forms=tuple(asked_otherwise))

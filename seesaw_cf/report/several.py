@@ -22,7 +22,7 @@ from seesaw_cf.report.rows import Manifest, model_name
 from seesaw_cf.report.sequence import report
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
-_TABLES = ("edits", "people", "facts", "efficacy", "unscored")
+_TABLES = ("edits", "people", "facts", "efficacy", "unscored", "written")
 _BY_EDITOR = ("success", "local")
 _RECORDED = ("editors", "edited")  # by editor, too
 
@@ -39,7 +39,7 @@ def report_several(
         notes: What a reader must know, besides in what the runs differ.
 
     Raises:
-        RunFolderError: A run is named twice, or a folder is not a finished run.
+        RunFolderError: A run is named twice, a folder is not a finished run, or the main forms of the runs differ.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RunFolderError(f"report: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
@@ -49,15 +49,32 @@ def report_several(
     if any(own.run.protocol == "sequential" for own in reports):
         raise RunFolderError("report: edits one after another are no mean with other runs. Report each run alone.")
     counts = Counter(name for own in reports for name in own.run.editors)
-    runs, frames = [], []
-    for own, title in zip(reports, titles, strict=True):
+    return _together(list(zip(reports, titles, strict=True)), counts, notes, settings)
+
+
+def _together(
+    reports: Sequence[tuple[Report, str]], counts: Mapping[str, int], notes: Sequence[str], settings: AuditSettings
+) -> Report:
+    """Return one report of several in one form, and of their other forms, each with the runs that have it."""
+    runs, frames, titles = [], [], [title for _, title in reports]
+    for own, title in reports:
         names_of = {name: _called(name, title, counts) for name in own.run.editors}
         runs.append(_renamed(own.run, names_of))
         frames.append(own.frame.replace({"editor": names_of, "control": names_of}))
+    if len(forms := {run.form for run in runs}) > 1:
+        raise RunFolderError(
+            f"report: the runs were asked in the forms {sorted(forms)}, expected one: an answer in chat and one in a "
+            "text to continue are never averaged. Report them apart, or run them with the same --form."
+        )
     merged = _merged(runs, titles, notes)
-    rows = pd.DataFrame([*_side_by_side(runs, merged, settings)], columns=list(COLUMNS))
+    rows = pd.DataFrame([*_side_by_side(runs, merged, settings)], columns=list(COLUMNS)).assign(form=merged.form)
     frame = pd.concat([*frames, *([rows] if len(rows) else [])], ignore_index=True)
-    return Report(merged, settings, frame, tuple(runs))
+    others: dict[str, list[tuple[Report, str]]] = {}
+    for own, title in reports:
+        for other in own.forms:
+            others.setdefault(other.run.form, []).append((other, title))
+    together = [_together(same, counts, (), settings) for same in others.values()]
+    return Report(merged, settings, frame, tuple(runs), tuple(together))
 
 
 def _called(name: str, title: str, counts: Mapping[str, int]) -> str:

@@ -17,7 +17,8 @@ from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row
-from seesaw_cf.report.words import capital, percent, relation_name
+from seesaw_cf.report.screen import ScreenRow
+from seesaw_cf.report.words import FORM_WORDS, amount, capital, percent, relation_name
 
 ABOUT: Mapping[str, str] = {
     "curve": "Of edits one after another: every measure of each editor, checkpoint and order.",
@@ -25,7 +26,7 @@ ABOUT: Mapping[str, str] = {
     "groups": "The same of every group of people, over all relations and within each.",
     "contrasts": "Every group beside everybody else under the same edits; below 0 the group came out worse.",
     "other_facts": "Other facts about the edited person, by pair of relations.",
-    "efficacy": "Whether the edits worked, and how far they reach.",
+    "efficacy": "Whether the edits worked, how far they reach, and what the models wrote.",
     "edits": "Every edit, those first that turned most answers wrong.",
     "answers": "The answers whose right answer lost most.",
     "unscored": "Scores that are missing, and why.",
@@ -39,7 +40,7 @@ _LEVELS = ["what", "about", "editor", "control", *_GROUP, "true_answer", "scale"
 _LEVELS += [*_COUNTS, "edit_share_for_half"]
 _CONTRASTS = ["editor", *_GROUP, "reference", "true_answer", "scale", *_TESTED]
 _CONTRASTS += ["detectable", "value_on_other_scale", "mirror", *_COUNTS]
-_EFFICACY = ["what", "editor", "relation", "scale", "value", "low", "high", "note", "n", "n_edits"]
+_EFFICACY = ["what", "about", "editor", "relation", "asked", "scale", "value", "low", "high", "note", "n", "n_edits"]
 _EDITS_ON_PAGE = 10  # of each editor
 
 
@@ -61,7 +62,7 @@ def tables_of(frame: pd.DataFrame, run: RunResult, answers: pd.DataFrame) -> dic
         "groups": estimated.loc[~everybody, _LEVELS].drop(columns=["p_adjusted", "verdict"]),
         "contrasts": contrasts[_CONTRASTS],
         "other_facts": _other_facts(frame),
-        "efficacy": frame.loc[frame["about"] == "edited_fact", _EFFICACY],
+        "efficacy": frame.loc[frame["about"].isin(("edited_fact", "answers")), _EFFICACY],
         "edits": worst_edits(run, answers),
         "answers": most_moved(answers),
         "unscored": run.unscored,
@@ -117,6 +118,32 @@ def _by_editor(rows: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataF
     """Return columns as a table; the editor is the first where there are several."""
     editor = {"editor": rows["editor"]} if rows["editor"].nunique() > 1 else {}
     return pd.DataFrame({**editor, **columns})
+
+
+# What the models wrote.
+
+_ASKED: Mapping[str, str] = {
+    "efficacy": "the edit",
+    "paraphrase": "the edit in other words",
+    "cross_property": "other facts about the edited person",
+    "cross_subject": "other people",
+}
+_NO_ANSWER = {"refused": "refused", "empty": "empty", "failed": "failed", "unfinished": "cut at the token limit"}
+
+
+def answer_lines(frame: pd.DataFrame, run: RunResult) -> Iterator[ScreenRow]:
+    """Yield what every audited editor's model wrote to each kind of questions, and what texts held no answer."""
+    own = frame[(frame["about"] == "answers") & frame["editor"].isin(run.audited)]
+    for (editor, asked), rows in own.groupby(["editor", "asked"], sort=False):
+        row = {str(own["what"]): own for _, own in rows.iterrows()}
+        shares = {what: percent(row[what]["value"]) for what in ("written", "written_before", "exact", "likelier")}
+        gap, n = row["gap"], row["written"]["n"]
+        words = f"{editor}, {_ASKED[str(asked)]}, {FORM_WORDS[run.form]}: right in {shares['written']} of {n:,} texts "
+        words += f"({shares['written_before']} before; {shares['exact']} with nothing else)"
+        if np.isfinite(gap["value"]):
+            words += f", likelier in {shares['likelier']}: a gap of {amount(gap)}"
+        missing = [f"{int(row[what]['value']):,} {name}" for what, name in _NO_ANSWER.items() if row[what]["value"]]
+        yield ScreenRow(f"{words}{'; ' * bool(missing)}{', '.join(missing)}")
 
 
 # Single answers.

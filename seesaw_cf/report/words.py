@@ -19,6 +19,12 @@ CONTROL_WORDS: Mapping[str, str] = {
     "unrelated": "an edit of an unrelated fact",
 }
 
+FORM_WORDS: Mapping[str, str] = {
+    "plain": "as a text to continue",
+    "question": "as a question in chat",
+    "prefill": "in chat, with the answer begun",
+}
+
 
 def amount(row: Mapping[str, Any] | pd.Series, sign: int = 1) -> str:
     """Return a size with its interval: "36 points [24, 49]", "4.0 points [2.3, 6.3]" or "0.31 nats [0.2, 0.4]"."""

@@ -69,8 +69,9 @@ class ScoresBefore:
     @cached_property
     def fits(self) -> bool:
         """Whether the scores of all questions are in memory together."""
+        forms = max((sum(not kinds for kinds in unit.forms.values()) for unit in self.units), default=1)
         cases = (case for unit in self.units for case in unit.cases)
-        return sum(count_questions(case) + MOST_CANDIDATES for case in cases) <= MOST_IN_MEMORY
+        return forms * sum(count_questions(case) + MOST_CANDIDATES for case in cases) <= MOST_IN_MEMORY
 
     def of(self, block: Sequence[Unit]) -> Scores:
         """Return scores of all questions of a block; what is neither in memory nor in the cache is scored.
@@ -146,7 +147,7 @@ class Outcome:
             before: Scores before any edit, of the candidates too.
             among: What the true target is ranked among.
         """
-        own = {q.role: q.cloze for q in asked if q.kind == "efficacy"}
+        own = {q.role: q.cloze for q in asked if q.kind == "efficacy" and q.form == asked[0].form}
         sides, request = (own.get("target_new"), own.get("target_true")), case.request
         known = [
             _logprob(table[side]) if side else None for table in (before, self.after(case, asked)) for side in sides
@@ -261,7 +262,7 @@ def score_edits(
     """
     asked = [list(distinct(unit)) for unit in units]
     jobs = [
-        (edit.delta, [Cloze(edit.delta.context + cloze.context, cloze.target) for cloze in clozes])
+        (edit.delta, [replace(cloze, context=edit.delta.context + cloze.context) for cloze in clozes])
         for edit, clozes in zip(edits, asked, strict=True)
         if edit.delta is not None and not edit.is_zero
     ]

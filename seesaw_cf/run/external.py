@@ -24,6 +24,8 @@ from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObjec
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig, noise_like
 from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.generation import Completion, Sampling
+from seesaw_cf.generation.hf import HFGenerator, Jobs
 from seesaw_cf.models.changed import ChangedModel, SecondModel, find_changed, norms_between, with_delta
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.identity import identity
@@ -76,6 +78,16 @@ class SecondModels:
 
     def score(self, name: str, clozes: Sequence[Cloze]) -> list[ClozeScore]:
         """Score with a changed model, in the base's place on the device."""
+        with self._placed(name) as (_, scorer):
+            return scorer.score(clozes)
+
+    def write(self, name: str, jobs: Jobs, sampling: Sampling) -> list[list[Completion]]:
+        """Write with a changed model, in the base's place on the device; see `HFGenerator.generate_each`."""
+        with self._placed(name) as (second, _):
+            return HFGenerator(second.model, second.tokenizer).generate_each(jobs, sampling)
+
+    @contextlib.contextmanager
+    def _placed(self, name: str) -> Iterator[tuple[SecondModel, Scorer]]:
         with _off_device(self.base) as device:
             if self._loaded is None or self._loaded[0] != name:
                 self._loaded = None
@@ -85,7 +97,7 @@ class SecondModels:
             _, second, scorer = self._loaded
             _move(second.model, device)
             try:
-                return scorer.score(clozes)
+                yield second, scorer
             finally:
                 if device.type != "cpu":
                     _move(second.model, torch.device("cpu"))

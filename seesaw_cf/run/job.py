@@ -37,7 +37,7 @@ from seesaw_cf.run.make_editors import (
 )
 from seesaw_cf.run.manifest import RunManifest, check_places, public_options, read_manifest
 from seesaw_cf.run.prepare import LoadedModel, data_notes, prompt_counts, read_records
-from seesaw_cf.run.questions import Candidates, candidates_of, sample_clozes
+from seesaw_cf.run.questions import Candidates, candidates_of, choose_forms, sample_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.sequence import sequence_units
 from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
@@ -134,6 +134,8 @@ def make_run(
     editors = make_editors(names, model, overrides, corpus, records.spare(), records.cases, objects)
     check_editors(editors, model)
     external, edited = read_external(changed, model, tokenizer, job, overrides)
+    forms, form_facts, form_notes = choose_forms(job.form, tokenizer)
+    settings |= form_facts | ({"answers": job.answers} if job.answers else {})
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
         asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
@@ -165,14 +167,16 @@ def make_run(
         machine={"platform": platform.platform(), "device": str(model.device), "noise": noise},
         versions=versions(),
         edited=dict(edited),
-        notes=data_notes(records.cases),
+        notes=[*data_notes(records.cases), *form_notes],
     )
     return Run(
         *(model, tokenizer, scorer, editors, records.cases, manifest, out),
         external=external,
         requests=records.requests,
         plan=plan,
-        candidates=Candidates() if plan else candidates_of(records.everything, job.seed),
+        candidates=Candidates() if plan else candidates_of(records.everything, job.seed, next(iter(forms))),
+        forms=forms,
+        answers=job.answers,
         keep_deltas=keep_deltas,
         save_checkpoints=job.save_checkpoints,
         ignore_damage=job.ignore_damage,

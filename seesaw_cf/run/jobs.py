@@ -126,6 +126,8 @@ class Job:
         corpus_limit: Most texts of `corpus`, drawn with `seed`.
         moments: Second moments in place of texts: a folder, or ORG/NAME on the Hub.
         limit: Only this many cases of each config, drawn with `seed`.
+        form: Questions as texts to continue, in the model's chat template, or in both.
+        answers: Let the models write answers, too: to at most so many questions of each kind about an edit.
         prompts: Who is asked about: every holder, or as in the papers.
         prompts_per_person: Prompts about each person of an edit (default: 2, all with the paper's design).
         people_per_edit: People of each gender who hold an answer (default: all, 100 with the paper's design).
@@ -168,6 +170,8 @@ class Job:
     corpus_limit: Positive = LIMIT
     moments: NameOrPath | None = None
     limit: Positive | None = None
+    form: Annotated[str, OneOf(("plain", "chat", "both"))] = "plain"
+    answers: Positive | None = None
     prompts: Annotated[str, OneOf(DESIGNS)] = "shared"
     prompts_per_person: Number | None = None
     people_per_edit: Number | None = None

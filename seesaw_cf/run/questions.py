@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 from transformers import PreTrainedTokenizerBase
 
+from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
+from seesaw_cf.base.types import FORMS, AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, Kind, Phase, Role
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.load import locality, portability
+from seesaw_cf.scoring.chat import template_facts
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.pre_scores import sort_clozes
 
@@ -35,11 +37,61 @@ class Question(NamedTuple):
     target: str
     role: Role
     gold: bool = False
+    form: str = "plain"
 
     @property
     def cloze(self) -> Cloze:
-        """Context and target, as a scorer takes them."""
-        return Cloze(self.prompt.text, self.target)
+        """Context, target and form, as a scorer takes them; texts are read as they are in any form."""
+        return Cloze(self.prompt.text, self.target, "plain" if self.kind == "text" else self.form)
+
+
+Forms = Mapping[str, Sequence[str]]
+"""Forms in which questions are asked, the first one in the main tables; of each the kinds, () = all of them."""
+PLAIN: dict[str, Sequence[str]] = {"plain": ()}
+
+
+CHAT = FORMS[1:]
+
+
+def choose_forms(form: str, tokenizer: PreTrainedTokenizerBase) -> tuple[Forms, JsonObject, list[str]]:
+    """Return the forms of a job, what its manifest records of them, and what a user should know.
+
+    A model with a chat template is asked for its edits in all forms, whatever else is asked in the plain one alone: an
+    edit that took in a text to continue need not be in an answer.
+
+    Args:
+        form: "plain", "chat" or "both".
+        tokenizer: The model's.
+
+    Raises:
+        UnsupportedModelError: Chat without a template.
+        PromptError: A template that fails; of "plain" a sentence says so.
+    """
+    facts, notes = dict[str, object](), list[str]()
+    if form != "plain" or tokenizer.chat_template:
+        try:
+            facts = {"chat": template_facts(tokenizer)}
+        except PromptError as error:
+            if form != "plain":
+                raise
+            notes = [f"The edits were not asked in chat, only in texts to continue: {error}"]
+    kinds: Mapping[str, Forms] = {
+        "plain": PLAIN | dict.fromkeys(CHAT if facts else (), ("efficacy",)),
+        "chat": dict.fromkeys(CHAT, ()),
+        "both": dict.fromkeys(FORMS, ()),
+    }
+    return kinds[form], {"form": form, "forms": [*kinds[form]], **facts}, notes
+
+
+def in_forms(asked: Iterable[Question], forms: Forms) -> list[Question]:
+    """Return questions in every form: all of the first one, then all of the next."""
+    own, first = list(asked), next(iter(forms))
+    return [
+        q._replace(form=form)
+        for form, kinds in forms.items()
+        for q in own
+        if q.kind in kinds or (not kinds and (form == first or q.kind != "text"))
+    ]
 
 
 CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
@@ -138,7 +190,7 @@ def score_rows(
     Of several spellings of one answer the one counts that the model would write, else the likeliest: of what must stay
     the same before and after, of what follows from the edit in each phase its own.
     """
-    for _, group in itertools.groupby(asked, lambda q: q if q.role == "candidate" else (q.kind, q.prompt_id, q.role)):
+    for _, group in itertools.groupby(asked, lambda q: q if q.role == "candidate" else (*q[:2], q.role, q.form)):
         spellings = list(group)
         first = _best(spellings, before)
         then = _best(spellings, after) if first.role == "target_new" else first
@@ -160,7 +212,7 @@ def _row(
         *(prompt.template_id, prompt.text, prompt.subject.id, prompt.subject.label),
         *(prompt.gender, prompt.race, prompt.region, prompt.holds),
         *(asked.target, asked.role, asked.gold, phase),
-        *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks),
+        *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks, asked.form),
     )
 
 
@@ -197,7 +249,7 @@ def find_indistinct(
         for q in qs:
             score = scores[q.cloze]
             if score.status == "ok":
-                key = (q.kind, q.prompt_id, score.logprob, score.first)
+                key = (q.kind, q.prompt_id, q.form, score.logprob, score.first)
                 alike.setdefault(key, {})[q.target.strip()] = q.cloze
         for clozes in (list(group.values()) for group in alike.values() if len(group) > 1):
             ids = [encode_cloze(tokenizer, cloze) for cloze in clozes]
@@ -236,10 +288,12 @@ class Candidates:
     Attributes:
         by_relation: Relation -> answers that occur for it, at most `MOST_CANDIDATES`.
         true: (subject, relation) -> answers that the records say are true of the subject: no competitors.
+        form: How they are asked.
     """
 
     by_relation: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     true: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    form: str = "plain"
 
     def of(self, case: Case) -> tuple[str, ...]:
         """Return the true and the new target of a case, then the other candidates; none when either target is empty."""
@@ -253,10 +307,10 @@ class Candidates:
 
     def clozes(self, case: Case) -> list[Cloze]:
         """Return the edit's own prompt with each of the case's candidates."""
-        return [Cloze(case.request.text, name) for name in self.of(case)]
+        return [Cloze(case.request.text, name, self.form) for name in self.of(case)]
 
 
-def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
+def candidates_of(cases: Iterable[Case], seed: int = 0, form: str = "plain") -> Candidates:
     """Collect the candidates that records offer.
 
     An answer of a relation is a target of one of its edits, or a candidate of a cross-property case that asks for it.
@@ -265,6 +319,7 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
     Args:
         cases: All records at hand, so that the candidates do not depend on how many of them are edited.
         seed: Of the draw where a relation has more than `MOST_CANDIDATES`.
+        form: How they are asked.
     """
     answers: dict[str, set[str]] = defaultdict(set)
     true: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -280,4 +335,4 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
         names = sorted(label for label in answers[relation] if label.strip())
         places = np.random.default_rng([seed, len(names)]).permutation(len(names))[:MOST_CANDIDATES]
         drawn[relation] = tuple(names[place] for place in places)
-    return Candidates(drawn, {key: frozenset(names) for key, names in true.items()})
+    return Candidates(drawn, {key: frozenset(names) for key, names in true.items()}, form)

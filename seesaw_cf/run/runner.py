@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,18 +21,21 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
-from seesaw_cf.base.types import Case, TableRow
+from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, table_of, write_table
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, TableRow
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.effects.dose import SAMPLE
+from seesaw_cf.effects.free_answers import ANSWERS
+from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
+from seesaw_cf.run.answers import FreeAnswers
 from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import Candidates, ScoreRow, score_rows, score_table
+from seesaw_cf.run.questions import PLAIN, Candidates, Forms, ScoreRow, score_rows, score_table
 from seesaw_cf.run.sequence import Sequences
 from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, Unit, units, write_doses
@@ -61,6 +64,8 @@ class Run:
         requests: The cases of those models.
         plan: The units of the editors, with labels of `SAMPLE`, in place of those that the protocol makes of `cases`.
         candidates: What the true target of each case is ranked among before any edit.
+        forms: In which forms everything is asked.
+        answers: Most questions of each form and kind of a unit to which answers are written; None for none.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         save_checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         ignore_damage: Warn of an editor with first edits that are not local, instead of stopping.
@@ -79,6 +84,8 @@ class Run:
     requests: Requests = field(default_factory=Requests)
     plan: Sequence[Unit] = ()
     candidates: Candidates = field(default_factory=Candidates)
+    forms: Forms = field(default_factory=lambda: PLAIN)
+    answers: int | None = None
     keep_deltas: bool = False
     save_checkpoints: bool = False
     ignore_damage: bool = False
@@ -100,12 +107,13 @@ class Run:
     @cached_property
     def units(self) -> Sequence[Unit]:
         """What the editors edit, and what is asked about it."""
-        return self.plan or units(self.cases, self.manifest.protocol)
+        return [replace(unit, forms=self.forms) for unit in self.plan or units(self.cases, self.manifest.protocol)]
 
     @cached_property
     def asked(self) -> Sequence[Unit]:
         """What models changed elsewhere are asked about, cut in the same way."""
-        return self.requests.units(self.manifest.protocol) if self.external else []
+        asked = self.requests.units(self.manifest.protocol) if self.external else []
+        return [replace(unit, forms=self.forms) for unit in asked]
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -200,9 +208,11 @@ class Run:
             before = self.before.of(block.units)
             change = self.second.outcomes if name in self.external else partial(self._edit, before)
             try:
-                for unit, outcome in zip(block.units, change(name, block.units), strict=True):
+                outcomes = change(name, block.units)
+                answers = self._answers(name, block.units, outcomes, before.scores)
+                for unit, outcome, texts in zip(block.units, outcomes, answers, strict=True):
                     self._keep(name, unit.key, outcome.delta)
-                    self._write(name, unit, before, outcome)
+                    self._write(name, unit, before, outcome, texts)
             except SystemExit as error:
                 what = f"it ended the program (sys.exit({error.code!r})), expected an edit or an exception"
                 raise EditError(f"{name}: {what}. Correct it.") from error
@@ -219,7 +229,21 @@ class Run:
         self._checked.add(name)
         return score_edits(self.model, self.scorer, edits, block, before.scores, hashes)
 
-    def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome) -> None:
+    @cached_property
+    def _free(self) -> FreeAnswers:
+        write = HFGenerator(self.model, self.tokenizer).generate_each
+        return FreeAnswers(write, self.answers or 0, self.manifest.seed, self.candidates)
+
+    def _answers(
+        self, name: str, asked: Sequence[Unit], outcomes: Sequence[Outcome], before: Mapping[Cloze, ClozeScore]
+    ) -> Iterable[list[TableRow]]:
+        """Return the answers that edited models write; of a control that draws those of its first seed."""
+        if not self.answers or first_seed(name) != name:
+            return [[] for _ in asked]
+        write = partial(self.second.write, name) if name in self.external else self._free.base
+        return self._free.rows(write, asked, outcomes, before)
+
+    def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome, texts: Sequence[TableRow]) -> None:
         indistinct = {cloze: before.indistinct[cloze] for cloze in outcome.scores if cloze in before.indistinct}
         outcome = replace(outcome, scores={**outcome.scores, **indistinct})
         rows, edits = list[ScoreRow](), list[TableRow]()
@@ -231,8 +255,9 @@ class Run:
         table = score_table(rows)
         for column in self.columns:
             table = table.append_column(column, pa.array([unit.labels[column.name]] * table.num_rows, column.type))
-        norm = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}
-        self.store.write((name, unit.key), table, edits=edits, **norm)
+        more = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}
+        more |= {"answers": [{"editor": name, **text} for text in texts]} if self.answers else {}
+        self.store.write((name, unit.key), table, edits=edits, **more)
 
     def _keep(self, name: str, unit: str, delta: WeightDelta | None) -> None:
         """Save an edit, and write it as a separate model, where that is wanted."""
@@ -312,9 +337,15 @@ class Run:
         """
         keys = [[(name, unit.key) for unit in self.units_of(name)] for name in self.seeds]
         more = [(name, unit.key) for _, *seeds in self.seeds.values() for name in seeds for unit in self.units_of(name)]
-        if more:
-            self.store.merge(more, CONTROL_SEEDS)
-        facts = self.store.merge([key for own in keys for key in own], "scores.parquet")
+        for form in reversed([*self.forms]):  # the first one last: its table says that a run is finished
+            last = form == next(iter(self.forms))
+            if more:
+                self.store.merge(more, table_of(CONTROL_SEEDS, "" if last else form), form)
+            scores = table_of("scores.parquet", "" if last else form)
+            facts = self.store.merge([key for own in keys for key in own], scores, form)
+        if self.answers:
+            texts = [text for unit in facts for text in unit["answers"]]
+            write_table(self.out / "answers.parquet", pa.Table.from_pylist(texts, pa.schema([*ANSWERS, *self.columns])))
         nats, _ = tolerance(read_manifest(self.out))
         rows = (row for unit in facts for row in unit["edits"])
         write_edits(self.out / "edits.parquet", rows, nats, pa.schema([*EDITS, *self.columns]))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import EditError, RecordError, RunFolderError
@@ -113,8 +114,12 @@ class Store:
         metadata = {_FACTS: content, _RUN: self._identity, _CRC32: _crc32(content)}
         write_table(self.path(key), table.replace_schema_metadata(metadata))
 
-    def read(self, key: Key) -> Shard:
+    def read(self, key: Key, form: str = "") -> Shard:
         """Read a finished unit.
+
+        Args:
+            key: Its names.
+            form: Only rows of this form; "" = all rows.
 
         Raises:
             RunFolderError: The shard belongs to another job.
@@ -126,14 +131,16 @@ class Store:
         content = metadata.get(_FACTS, b"{}")
         if metadata.get(_CRC32, _crc32(content)) != _crc32(content):
             raise RecordError(f"{file}: damaged metadata. Delete the file and run the same command again.")
-        return Shard(table.replace_schema_metadata(None), json.loads(content))
+        table = table.replace_schema_metadata(None)
+        return Shard(table.filter(pc.field("form") == form) if form else table, json.loads(content))
 
-    def merge(self, keys: Sequence[Key], name: str) -> list[dict[str, Any]]:
+    def merge(self, keys: Sequence[Key], name: str, form: str = "") -> list[dict[str, Any]]:
         """Write the rows of all units into one table, in the order of `keys`.
 
         Args:
             keys: Every unit of the job.
             name: Of the table in the folder.
+            form: Only rows of this form; "" = all rows.
 
         Returns:
             The facts of every unit.
@@ -152,7 +159,7 @@ class Store:
         facts, held = list[JsonObject](), list[pa.Table]()
         with atomic_path(self.folder / name) as file, pq.ParquetWriter(file, self.schema, **PARQUET) as writer:
             for key in keys:
-                shard = self.read(key)
+                shard = self.read(key, form)
                 facts.append(shard.facts)
                 held.append(shard.table)
                 if key is keys[-1] or sum(table.num_rows for table in held) >= _ROWS_PER_GROUP:
@@ -248,7 +255,8 @@ def check_first_edits(store: Store, keys: Sequence[Key], first: int, ignore_dama
     """
     if not all(map(store.has, keys[:first])):
         return
-    editor, (tables, facts) = keys[0][0], zip(*map(store.read, keys[:first]), strict=True)
+    form = store.manifest.settings.get("forms", ["plain"])[0]
+    editor, (tables, facts) = keys[0][0], zip(*(store.read(key, form) for key in keys[:first]), strict=True)
     single = store.manifest.protocol == "single"
     numbers = edit_numbers(pd.DataFrame([row for unit in facts for row in unit["edits"]])) if single else None
     nats, _ = tolerance(asdict(store.manifest))

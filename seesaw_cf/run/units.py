@@ -22,7 +22,7 @@ from seesaw_cf.effects.dose import health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.run.jobs import CHECKPOINTS, PROTOCOLS
-from seesaw_cf.run.questions import CaseQuestions, Question, questions
+from seesaw_cf.run.questions import PLAIN, CaseQuestions, Forms, Question, in_forms, questions
 from seesaw_cf.run.store import ASKED_ONLY, Store
 
 PROBES = -1
@@ -45,6 +45,7 @@ class Unit:
         ask: Returns the questions of a case.
         probes: Questions that belong to no edit.
         labels: Column -> value: what tells its rows from those of other units with the same cases.
+        forms: In which forms it is asked.
     """
 
     key: str
@@ -53,11 +54,13 @@ class Unit:
     ask: Callable[[Case], Iterable[Question]] = questions
     probes: tuple[Question, ...] = ()
     labels: TableRow = field(default_factory=dict)
+    forms: Forms = field(default_factory=lambda: PLAIN)
 
     def questions(self) -> CaseQuestions:
         """Return the cases with their questions, made anew each time: those of all units would fill the memory."""
         rows = [(case, [q for q in self.ask(case) if self._is_asked(case, q)]) for case in self.cases]
-        return [*rows, (replace(self.cases[0], case_id=PROBES), self.probes)] if self.probes else rows
+        rows += [(replace(self.cases[0], case_id=PROBES), [*self.probes])] if self.probes else []
+        return [(case, in_forms(asked, self.forms)) for case, asked in rows]
 
     def _is_asked(self, case: Case, question: Question) -> bool:
         return case.case_id not in self.asked_only or question.kind not in _OF_THE_EDIT
@@ -179,7 +182,7 @@ def write_doses(store: Store, editors: Iterable[str], planned: Sequence[Unit], n
     before, rows = dict[str, Mapping[str, float | None]](), []
     for editor in editors:
         for unit in planned:
-            table, facts = store.read((editor, unit.key))
+            table, facts = store.read((editor, unit.key), next(iter(unit.forms)))
             before.setdefault(str(unit.labels["mix"]), health(table, "pre"))
             made = [row for row in facts["edits"] if row["status"] != ASKED_ONLY]
             norm = {"norm": facts.get("norm")}

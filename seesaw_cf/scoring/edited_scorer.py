@@ -147,7 +147,7 @@ class EditedScorer:
             PromptError: Only when the scorer is strict.
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
-        union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
+        union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target", "form"))
         return self._score(jobs, union, self.scorer.encode)
 
     def score_encoded(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.base.checks import items, shown
-from seesaw_cf.base.errors import PromptError, RecordError
-from seesaw_cf.base.types import Cloze
+from seesaw_cf.base.checks import items, one_of, shown
+from seesaw_cf.base.errors import PromptError, RecordError, UnsupportedModelError
+from seesaw_cf.base.types import FORMS, Cloze
+from seesaw_cf.scoring.chat import chat_head, check_chat
 
 
 def check_clozes(clozes: object) -> None:
@@ -24,6 +26,7 @@ def check_clozes(clozes: object) -> None:
     for cloze in items("clozes", clozes, "a list of Cloze"):
         if not isinstance(cloze, Cloze) or not isinstance(cloze.context, str) or not isinstance(cloze.target, str):
             raise RecordError(f'clozes holds {shown(cloze)}, expected Cloze("Ada was born in", "London") and the like.')
+        one_of("form of a cloze", cloze.form, FORMS)
 
 
 class EncodedCloze(NamedTuple):
@@ -100,7 +103,8 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
     White space at the boundary belongs to the target, as in "... is French" -> "... is" + " French". The ids of the
     context alone must be a prefix of the ids of the whole; otherwise tokens merge across the boundary and no
     probability of the target given the context exists. A BOS token is put first when the tokenizer adds one by
-    default; without one the sequence starts with the context's first token.
+    default; without one the sequence starts with the context's first token. In a chat form the template writes all
+    special tokens, and none is added; the boundary is where it lets the assistant go on.
 
     Args:
         tokenizer: Any transformers tokenizer; it is not changed.
@@ -181,7 +185,7 @@ class Encoded(NamedTuple):
     """Distinct encodings, each with all clozes that it stands for, and why the other clozes have none."""
 
     asked: dict[EncodedCloze, list[Cloze]]
-    refused: dict[Cloze, PromptError]
+    refused: dict[Cloze, PromptError | UnsupportedModelError]
 
 
 def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], limits: Limits | None = None) -> Encoded:
@@ -196,20 +200,31 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         What can be scored, and why the rest cannot.
     """
     encoded = Encoded({}, {})
-    sound = []
+    texts: dict[Cloze, tuple[str, str]] = {}  # the text before the answer, and the whole
+    begin = cache(partial(chat_head, tokenizer))
     for cloze in dict.fromkeys(clozes):
         try:
-            joined(cloze)
-            sound.append(cloze)
-        except PromptError as error:
+            texts[cloze] = cloze.context.rstrip(), joined(cloze)
+            if cloze.form != "plain":
+                before, gap = begin(cloze.context, cloze.form)
+                check_chat(tokenizer, cloze, before)
+                texts[cloze] = before, before + gap + cloze.target.lstrip()
+        except (PromptError, UnsupportedModelError) as error:  # of a tokenizer without a template every chat form
             encoded.refused[cloze] = error
-    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in sound)
+            texts.pop(cloze, None)
+    contexts = dict.fromkeys(before for before, _ in texts.values())
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    prefix = leading_specials(tokenizer) if sound else ()
-    for cloze, whole in zip(sound, _wholes(tokenizer, sound, heads), strict=True):
-        head = heads[cloze.context.rstrip()]
+    specials = leading_specials(tokenizer) if texts else ()
+    wholes = _wholes(tokenizer, list(texts.values()), heads)
+    for (cloze, (before, _)), whole in zip(texts.items(), wholes, strict=True):
+        head, prefix = heads[before], specials if cloze.form == "plain" else ()
         item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
         try:
+            if cloze.form != "plain" and whole[:2] == 2 * [tokenizer.bos_token_id]:
+                raise PromptError(
+                    f"cloze {cloze}: the chat template writes {tokenizer.bos_token!r} twice, expected one beginning of "
+                    "the text. Correct tokenizer.chat_template."
+                )
             _check_boundary(tokenizer, cloze, whole, head)
             check_fits(tokenizer, cloze, item, limits or Limits())
         except PromptError as error:
@@ -231,16 +246,19 @@ def _check_boundary(tokenizer: PreTrainedTokenizerBase, cloze: Cloze, whole: lis
 
 
 def _wholes(
-    tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], heads: Mapping[str, list[int]]
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[tuple[str, str]], heads: Mapping[str, list[int]]
 ) -> Iterator[list[int]]:
-    """Return the token ids of every cloze's text, put together from its parts where that gives the same ids."""
-    cuts = cuts_at_spaces(tokenizer)
-    apart = [cuts and cloze.target[0].isalpha() and not cloze.context[-1].isspace() for cloze in clozes]
-    targets = list(dict.fromkeys(cloze.target for cloze, parts in zip(clozes, apart) if parts))
-    tails = dict(zip(targets, _bodies(tokenizer, [f" {target}" for target in targets]), strict=True))
-    others = iter(_bodies(tokenizer, [joined(cloze) for cloze, parts in zip(clozes, apart) if not parts]))
+    """Return the token ids of every whole text, put together from its parts where that gives the same ids."""
+    cuts, ends = cuts_at_spaces(tokenizer), [whole[len(before) :] for before, whole in texts]
+    apart = [
+        cuts and end[0] == " " and end[1:2].isalpha() and not before[-1].isspace()
+        for (before, _), end in zip(texts, ends)
+    ]
+    distinct = list(dict.fromkeys(end for end, parts in zip(ends, apart) if parts))
+    tails = dict(zip(distinct, _bodies(tokenizer, distinct), strict=True))
+    others = iter(_bodies(tokenizer, [whole for (_, whole), parts in zip(texts, apart) if not parts]))
     return (
-        heads[cloze.context] + tails[cloze.target] if parts else next(others) for cloze, parts in zip(clozes, apart)
+        heads[before] + tails[end] if parts else next(others) for (before, _), end, parts in zip(texts, ends, apart)
     )
 
 

@@ -76,7 +76,7 @@ class TextScorer(ABC):
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         check_clozes(clozes)
-        return self._score(clozes, sorted(set(clozes), key=attrgetter("context", "target")), self.encode)
+        return self._score(clozes, sorted(set(clozes), key=attrgetter("context", "target", "form")), self.encode)
 
     def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         """Score texts by their token ids, as another program encoded them.

@@ -29,6 +29,7 @@ _SCHEMA = pa.schema(
     [
         ("context", pa.string()),
         ("target", pa.string()),
+        ("form", pa.string()),
         ("logprob", pa.float64()),
         ("n_tokens", pa.int32()),
         ("greedy", pa.bool_()),
@@ -37,12 +38,12 @@ _SCHEMA = pa.schema(
         ("first", pa.list_(pa.int32())),
     ]
 )
-_SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
+_ASKED, _SCORE = _SCHEMA.names[:3], _SCHEMA.names[3:]  # fields of `Cloze`, then of `ClozeScore`
 
 
 def sort_clozes(clozes: Iterable[Cloze]) -> list[Cloze]:
     """Return distinct clozes in the order of their texts."""
-    return sorted(set(clozes), key=attrgetter("context", "target"))  # by key: millions are compared in seconds
+    return sorted(set(clozes), key=attrgetter(*_ASKED))  # by key: millions are compared in seconds
 
 
 def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
@@ -73,9 +74,8 @@ def pre_scores(
         return
     elsewhere = list[tuple[list[Cloze], Path]]()
     for part in parts:
-        text = json.dumps(
-            [_SCHEMA.names, dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True
-        )
+        asked = [[getattr(cloze, name) for name in _ASKED] for cloze in part]
+        text = json.dumps([_SCHEMA.names, dict(identity), asked], sort_keys=True)
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
         scores = _read(file, part) or _score(scorer, part, file, wait=False)
         if scores is None:
@@ -102,7 +102,7 @@ def _score(scorer: Scorer, part: list[Cloze], file: Path, *, wait: bool) -> list
 
 
 def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:
-    rows = [(c.context, c.target, *(getattr(s, name) for name in _SCORE)) for c, s in zip(part, scores, strict=True)]
+    rows = [(c.context, c.target, c.form, *(getattr(s, n) for n in _SCORE)) for c, s in zip(part, scores, strict=True)]
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows), _SCHEMA, strict=True)], _SCHEMA)
 
 
@@ -114,7 +114,7 @@ def _read(file: Path, part: list[Cloze]) -> list[ClozeScore] | None:
         rows = read_table(file, _SCHEMA).to_pydict()
     except RecordError:
         return None
-    if list(zip(rows["context"], rows["target"], strict=True)) != [(c.context, c.target) for c in part]:
+    if [Cloze(*asked) for asked in zip(*(rows[name] for name in _ASKED))] != part:
         return None
     rows["status"] = list(map(sys.intern, rows["status"]))
     rows["first"] = [None if ids is None else tuple(ids) for ids in rows["first"]]

@@ -20,7 +20,7 @@ from tests import fresh
 from tests.cli.commands import OPTIONS
 
 # Where second moments are taken from, and that they are what is shared.
-OWN_SENSE = {"--moments"}
+OWN_SENSE = {"--form", "--moments"}
 
 
 def text(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
