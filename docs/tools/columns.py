@@ -11,9 +11,9 @@ answers are on the scale that `scale` names, and an interval holds at 95 %.
 
 """
 COLUMNS = {
-    "about": "whom a row is about: `other_people`, `other_facts` about the edited person",
+    "about": "whom a row is about: `other_people`, `other_facts` about the edited person, ...",
     "after, before": "the level after and before the edit",
-    "asked": "the relation of the other fact",
+    "asked": "the relation of the other fact; of `answers` the kind of questions",
     "axis": "`gender`, `race` or `region`; `all` = everybody",
     "case_id": "number of the case in the records",
     "control": "the control that an editor is compared with; empty = with nothing",
@@ -24,6 +24,7 @@ COLUMNS = {
     "edit": "the edit in words: person, old answer, new answer",
     "edit_share_for_half": "the share of edits that make half of the change",
     "editor": "the editor, the control, or the changed model",
+    "form": "how it was asked, see [Sequences and chat](sequences.md): `plain`, `question` or `prefill`",
     "gained, lost": "answers that became right, and wrong",
     "group, reference": "the group of people, and those whom it is compared with",
     "kind, phase, reason, n_rows": "of missing scores: which questions, before or after, why, how many",

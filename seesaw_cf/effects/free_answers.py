@@ -16,7 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
+from seesaw_cf.stats.clustered import case_weights, clustered_mean
+from seesaw_cf.stats.simple import clustered_share
 
 _STRINGS = pa.list_(pa.string())
 # edit: the first case about the same edit. right, wrong: spellings of the answers that count as right, and of other
