@@ -22,7 +22,7 @@ from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, table_of, write_table
-from seesaw_cf.base.types import Case, Cloze, ClozeScore, TableRow
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, JsonObject, TableRow
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.effects.dose import SAMPLE
@@ -255,7 +255,7 @@ class Run:
         table = score_table(rows)
         for column in self.columns:
             table = table.append_column(column, pa.array([unit.labels[column.name]] * table.num_rows, column.type))
-        more = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}
+        more: JsonObject = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}
         more |= {"answers": [{"editor": name, **text} for text in texts]} if self.answers else {}
         self.store.write((name, unit.key), table, edits=edits, **more)
 
