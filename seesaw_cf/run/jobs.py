@@ -118,7 +118,7 @@ class Job:
         data: Dataset folder, .json, .parquet or Hub id.
         configs: Config of the data (default: all that an audit asks).
         protocol: Single, batch (of a relation) or sequential.
-        checkpoints: Numbers of edits to look at, such as 1 10 100; not of single.
+        checkpoints: Edits to look at, such as 1 10 100; not of single.
         orders: Orders of the facts at checkpoints.
         pairs: Two relations to mix in a batch, such as P27,P101.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
@@ -126,7 +126,7 @@ class Job:
         corpus_limit: Most texts of `corpus`, drawn with `seed`.
         moments: Second moments in place of texts: a folder, or ORG/NAME on the Hub.
         limit: Only this many cases of each config, drawn with `seed`.
-        form: Questions as texts to continue, in the model's chat template, or in both.
+        form: As plain text, in chat, or both.
         answers: Let the models write answers, too: to at most so many questions of each kind about an edit.
         prompts: Who is asked about: every holder, or as in the papers.
         prompts_per_person: Prompts about each person of an edit (default: 2, all with the paper's design).
