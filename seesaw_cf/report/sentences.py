@@ -152,7 +152,7 @@ def _count(share: pd.Series) -> str:
 
 
 def asked_how(run: RunResult) -> str:
-    """Return the form in which a run was asked, ", asked as a question in chat"; "" where there is the plain one alone."""
+    """Return how a run was asked, ", asked as a question in chat"; "" where there is the plain form alone."""
     return f", asked {FORM_WORDS[run.form]}" if forms_of(run.manifest) != ["plain"] else ""
 
 
@@ -297,10 +297,10 @@ def header(run: RunResult) -> str:
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
     how = "all together" if run.protocol == "batch" else "one at a time"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
-    others = quantity(people, "other person", "other people") if people else ""
+    others, form = quantity(people, "other person", "other people") if people else "", asked_how(run)
     if run.asked_only:
-        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about{asked_how(run)}"
-    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}{asked_how(run)}"
+        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about{form}"
+    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}{form}"
 
 
 def controls_note(run: RunResult) -> str:
