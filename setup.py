@@ -13,7 +13,7 @@ SOURCE = "https://example.org/seesaw_cf"
 
 def absolute(readme: str) -> str:
     """Return Markdown with its relative links and pictures below `SOURCE`."""
-    return re.sub(r"\]\((?!\w+:|#)", f"]({SOURCE}/", readme)
+    return re.sub(r"(\]\(|src=\")(?!\w+:|#)", rf"\g<1>{SOURCE}/", readme)
 
 
 packages = {*find_packages(include=["seesaw_cf", "seesaw_cf.*"])}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
 
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.records import load_cases
@@ -41,6 +42,9 @@ _LOOK = "edits1+edits2+edits3"
 WIDTH = 128
 _EDIT = """Edit one fact: *{edit}* ~~{old}~~ **{new}**. Then ask about *{person}*, whom nobody edited: before, {right}
 ({before}); after, **{wrong} ({after})**. The demo moves no answer more; a toy model, MEMIT."""
+_DEMO = """{edits} facts about people, edited one at a time with MEMIT, each beside a random change of the same size:
+
+"""
 _REAL = """SmolLM2-135M, 400 false facts written one at a time, {asked:,} questions about people for whom the old
 answer is true. Beyond a random change of the same size, MEMIT multiplies the odds of the false answer by
 {memit_odds:.1f}, FT by {ft_odds:.1f}, LoRA by {lora_odds:.1f}. That is small: these answers are improbable, so
@@ -109,7 +113,12 @@ def blocks(demo: Mapping[str, Any]) -> dict[str, str]:
     missed = f"; differences under {demo['missed']} could be missed" if demo["missed"] else ""
     last = [f"groups hit harder, of {demo['compared']} comparisons", groups + missed, ""]
     counts = markdown_table(["", "after MEMIT", "after a random change"], [*demo["levels"], last], left=3)
-    return {"edit": _wrapped(_EDIT, told), "demo": counts, "real": _study_text(), "rate": _false_claims()}
+    return {
+        "edit": _wrapped(_EDIT, told),
+        "demo": _DEMO.format(**demo) + counts,
+        "real": _study_text(),
+        "rate": _false_claims(),
+    }
 
 
 def _wrapped(text: str, numbers: Mapping[str, object]) -> str:
@@ -173,6 +182,13 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
     return MARKS.sub(lambda found: parts[found[1]], text)
 
 
+def small_picture(file: Path) -> None:
+    """Write a picture again with a palette: a third of the bytes, and no colour that is missed."""
+    with Image.open(file) as picture:
+        reduced = picture.convert("RGB").quantize(64)
+    reduced.save(file, optimize=True)
+
+
 def main(run: Path) -> None:
     """Write README's numbers and the pictures from a run of `make demo`."""
     made = report(run)
@@ -180,7 +196,8 @@ def main(run: Path) -> None:
     DEMO.write_text(json.dumps(demo, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     README.write_text(filled(README.read_text(encoding="utf-8"), blocks(demo)), encoding="utf-8")
     for name, figure in {"demo": levels_figure(made), "reading": reading_figure(made), "study": study_figure()}.items():
-        save_figure(figure, ASSETS, name)
+        (file,) = save_figure(figure, ASSETS, name)
+        small_picture(file)
 
 
 if __name__ == "__main__":

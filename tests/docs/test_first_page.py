@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ def test_what_it_says_is_what_was_measured() -> None:
     assert filled(TEXT, blocks(FACTS)) == TEXT, "run `python -m docs.tools.first_page`"
     for name in ("demo", "reading", "study"):
         assert (ASSETS / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert set(re.findall(r'src="docs/assets/(\w+).png"', TEXT)) == {"demo", "study"}
 
 
 @pytest.mark.slow(20)
 def test_the_demo_is_the_frozen_run(tmp_path: Path) -> None:
     made = report(restore("demo", tmp_path))
     assert demo_facts(made, with_example=False) == {name: part for name, part in FACTS.items() if name != "example"}
+    model, _ = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
+    assert f"({model.num_parameters() / 1e6:.1f} M parameters)" in TEXT
     assert len(reading_figure(made).axes[1].texts) == 5
     assert len(study_figure().axes[0].get_yticklabels()) == 6
 
