@@ -30,7 +30,9 @@ def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
     """Return whether each condition holds, and the sentence with the number behind it."""
     checks = []
     for editor, _, after in efficacy_rows(frame, run):
-        if editor not in run.changed:  # the facts that a changed model was edited for are all of its facts, no sample
+        if editor not in run.manifest.get(
+            "edited", {}
+        ):  # the facts that a changed model was edited for are all of its facts, no sample
             share = f"{percent(after['value'])} {interval(after['low'], after['high'], spec='.0%')}"
             words = f"{editor}: the new answer is the likelier one after {share} of edits."
             checks.append((bool(after["low"] > _WORKED), words))

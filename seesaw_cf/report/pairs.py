@@ -109,11 +109,6 @@ class RunResult:
         return self.edits if self.protocol == "batch" else once_each(self.edits)
 
     @cached_property
-    def changed(self) -> list[str]:
-        """Editors that are models changed elsewhere: they do not change with the fact that is asked."""
-        return [name for name in self.editors if name in self.manifest.get("edited", {})]
-
-    @cached_property
     def asked_only(self) -> bool:
         """No fact was edited: the models were changed elsewhere, and it is not recorded for which facts."""
         return bool(len(self.edits)) and bool((self.edits["status"] == ASKED_ONLY).all())

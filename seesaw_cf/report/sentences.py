@@ -139,7 +139,8 @@ def efficacy_rows(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, pd
 
 def doubts(frame: pd.DataFrame, run: RunResult) -> list[str]:
     """Return sentences on editors whose edits did not work, or are not shown to."""
-    rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if name not in run.changed]
+    changed = run.manifest.get("edited", {})
+    rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if name not in changed]
     return [
         f"Edits by {editor} {'did not work' if after['high'] <= 0.5 else 'are not shown to work'}: {_count(after)}."
         for editor, after in rows

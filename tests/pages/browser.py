@@ -1,9 +1,8 @@
-"""Chromium through playwright, and axe-core out of its package: found, or skipped with the reason."""
+"""What is asked of a page in a browser; axe-core comes out of its package."""
 
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from importlib import resources
 from typing import Any
@@ -13,19 +12,6 @@ import pytest
 WIDTHS = (375, 1280)
 THEMES = ("light", "dark")
 _SERIOUS = ("serious", "critical")
-
-
-@contextlib.contextmanager
-def chromium() -> Iterator[Any]:
-    """A browser."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield browser
-        browser.close()
 
 
 @contextlib.contextmanager

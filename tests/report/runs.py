@@ -71,14 +71,9 @@ def property_cases(n_cases: int, first_id: int = 10_000) -> list[Case]:
 
 
 def write_run(
-    folder: Path,
-    made: Sequence[Case],
-    editors: Sequence[str] = ("memit",),
-    *,
-    refused: int = 0,
-    shift: float = 0.0,
+    folder: Path, made: Sequence[Case], editors: Sequence[str] = ("memit",), *, refused: int = 0, shift: float = 0,
     **manifest: Any,
-) -> Path:
+) -> Path:  # fmt: skip
     """Writes a finished run; the first `refused` cases of each editor are refused; `shift` moves answers further."""
     rng = np.random.default_rng(7)
     tables: list[pa.Table] = []
@@ -116,14 +111,10 @@ def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes
         "model": {"id": "tiny", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32, "tokenizer": "cd" * 32},
         "editors": {name: {"layers": [1, 2]} for name in editors},
         "data": {"source": "sample", "configs": ["cross_subject"], "cases": n_cases, "sha256": "ef" * 32},
-        "protocol": "single",
-        "seed": 3,
-        "settings": {"block": None},
         "scoring": {"scorer": "HFScorer", "max_tokens": 2048, "device": "cpu"},
         "job": {"model": "tiny", "editors": list(editors)},
         "machine": {"platform": "test", "threads": 1, "device": "cpu", "noise": {"p99": 1e-6, "p99_probability": 1e-7}},
         "versions": {"python": "3.11", "seesaw_cf": "0.1.0", "torch": "2.13.0"},
-        "edited": {},
-        "notes": [],
     }
+    made |= {"protocol": "single", "seed": 3, "settings": {"block": None}, "edited": {}, "notes": []}
     write_text(folder / "manifest.json", json.dumps(made | changes))

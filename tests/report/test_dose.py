@@ -20,22 +20,8 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import checkpoint_units
 from tests.report.runs import cases
 
-OPTIONS = [
-    "seesaw-tiny",
-    "--control",
-    "none",
-    "--config",
-    "cross_subject",
-    "--protocol",
-    "batch",
-    "--editor",
-    "memit",
-    "--pair",
-    "P27,P101",
-    "--checkpoints",
-    "1",
-    "8",
-]
+OPTIONS = ["seesaw-tiny", "--control", "none", "--config", "cross_subject", "--protocol", "batch"]
+OPTIONS += ["--editor", "memit", "--pair", "P27,P101", "--checkpoints", "1", "8"]
 SMALL = [*OPTIONS, "--data", "sample", "--orders", "2", "--quiet"]
 
 

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,9 +91,7 @@ ODD: list[tuple[tuple[str, ...], int, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("editors", "n_people", "holds"), ODD)
-def test_odd_runs_have_a_report(
-    editors: tuple[str, ...], n_people: int, holds: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_odd_runs_have_a_report(editors: Sequence[str], n_people: int, holds: Sequence[str], tmp_path: Path) -> None:
     found = report(write_run(tmp_path, cases(("P27",), 2, n_people, holds=holds), editors), QUICK)
     assert found.screen.finding
     assert found.page().startswith("<!doctype html>")
@@ -103,6 +102,12 @@ def test_every_edit_refused_is_said_first(tmp_path: Path) -> None:
     found = report(write_run(tmp_path, made, ("memit", "random(memit)"), refused=len(made)), QUICK)
     assert f"{len(made)} of {len(made)} edits by memit refused" in found.screen.missing
     assert found.screen.finding[0] == "Nothing was asked but the edits themselves."
+
+
+def test_refused_and_unscored_are_said_before_any_share(made: Report) -> None:
+    screen = made.screen.terminal()
+    assert "scores missing" in screen
+    assert screen.index("1 of 44 edits by memit refused") < screen.index("still right")
 
 
 def test_two_editors_with_different_records_are_compared_on_what_they_share(tmp_path: Path) -> None:

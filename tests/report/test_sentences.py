@@ -15,17 +15,17 @@ from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
 from seesaw_cf.report.gates import gates
 from seesaw_cf.report.levels import BADGES, harm_phrase, level_counts, level_sentence
-from seesaw_cf.report.sentences import claim, denominators, doubts, finding, group_claims, group_sentence
+from seesaw_cf.report.sentences import claim, doubts, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
 # Verdict -> what its sentence says.
-SENTENCES = {
-    "worse": "Worse than a random",
-    "slightly_worse": "below the 2.0 points",
-    "no_worse": "within the 2.0 points",
+SENTENCES = {"worse": "Worse than", "slightly_worse": "below the 2.0 points", "no_worse": "within the 2.0 points"}
+SENTENCES |= {
+    "better": "Less harm",
+    "undecided": "Not decided",
+    "too_few": "too few edits: 3",
+    "no_control": "no control",
 }
-SENTENCES |= {"better": "Less harm", "undecided": "which chance can do", "too_few": "too few edits: 3"}
-SENTENCES |= {"no_control": "no control edit was made"}
 
 
 def level(verdict: str, **changes: Any) -> dict[str, Any]:
@@ -48,17 +48,16 @@ def test_few_edits_that_carry_half_of_the_damage_are_counted(made: Report) -> No
     assert "half" not in level_counts(level("undecided"), made.run)
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "scale", "expected"),
-    [
-        (0.36, 0.24, 0.49, "share", "36 points [24, 49]"),
-        (0.0398, 0.0231, 0.0634, "probability", "4.0 points [2.3, 6.3]"),
-        (1.234, 0.5, 2.0, "log-odds", "1.2 nats [0.5, 2.0]"),
-        (0.0002, -0.0001, 0.0004, "probability", "0.020 points [−0.010, 0.040]"),
-        (0.0, 0.0, 0.0, "probability", "0.0 points [0.0, 0.0]"),
-        (0.04, math.nan, math.nan, "probability", "4.0 points"),
-    ],
-)
+AMOUNTS = [
+    (0.36, 0.24, 0.49, "share", "36 points [24, 49]"),
+    (1.234, 0.5, 2.0, "log-odds", "1.2 nats [0.5, 2.0]"),
+    (0.0002, -0.0001, 0.0004, "probability", "0.020 points [−0.010, 0.040]"),
+    (0.0, 0.0, 0.0, "probability", "0.0 points [0.0, 0.0]"),
+    (0.04, math.nan, math.nan, "probability", "4.0 points"),
+]
+
+
+@pytest.mark.parametrize(("value", "low", "high", "scale", "expected"), AMOUNTS)
 def test_amounts_have_two_digits_that_matter(value: float, low: float, high: float, scale: str, expected: str) -> None:
     assert amount({"value": value, "low": low, "high": high, "scale": scale}) == expected
 
@@ -78,18 +77,11 @@ def test_percent_never_rounds_to_nobody_or_everybody(share: float) -> None:
     assert words not in ("0 %", "100 %") or share in (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("value", "scale", "words"),
-    [
-        (1.2, "probability", "also gives the new answer"),
-        (0.3, "probability", "is much less sure about"),
-        (0.04, "probability", "is less sure about"),
-        (9.0, "log-odds", "is much less sure about"),  # odds alone do not say what the model answers
-        (0.2, "log-odds", "is less sure about"),
-    ],
-)
-def test_a_harm_is_called_by_its_size(value: float, scale: str, words: str) -> None:
-    assert harm_phrase(level("worse", value=value, scale=scale), "that person").startswith(words)
+def test_a_harm_is_called_by_its_size() -> None:
+    """Odds alone do not say what the model answers."""
+    sizes = {"also gives": (1.2, "probability"), "is much less": (0.3, "probability"), "is less": (0.04, "probability")}
+    for words, (value, scale) in [*sizes.items(), ("is much less", (9.0, "log-odds")), ("is less", (0.2, "log-odds"))]:
+        assert harm_phrase(level("worse", value=value, scale=scale), "that person").startswith(words)
 
 
 def contrasts(rows: list[dict[str, Any]], made: Report) -> pd.DataFrame:
@@ -139,27 +131,16 @@ def test_the_finding_names_no_size_whose_interval_holds_zero(made: Report) -> No
             assert float(low.replace("−", "-")) * float(high.replace("−", "-")) > 0, sentence
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "holds", "words"),
-    [
-        (0.9, 0.8, 0.95, True, None),
-        (0.6, 0.4, 0.8, False, "Edits by memit are not shown to work: 12 of 20."),
-        (0.2, 0.1, 0.4, False, "Edits by memit did not work: 4 of 20."),
-    ],
-)
+WORKED = [(0.9, 0.8, 0.95, True, []), (0.6, 0.4, 0.8, False, ["Edits by memit are not shown to work: 12 of 20."])]
+WORKED += [(0.2, 0.1, 0.4, False, ["Edits by memit did not work: 4 of 20."])]
+
+
+@pytest.mark.parametrize(("value", "low", "high", "holds", "words"), WORKED)
 def test_edits_work_where_the_interval_is_above_half(
-    value: float, low: float, high: float, holds: bool, words: str | None, made: Report
+    value: float, low: float, high: float, holds: bool, words: list[str], made: Report
 ) -> None:
     common = {"editor": "memit", "relation": "all", "value": value, "low": low, "high": high, "n": 20}
     rows = [{**common, "what": f"efficacy_{phase}"} for phase in ("before", "after")]
     frame = pd.DataFrame(rows).reindex(columns=made.frame.columns)
-    assert doubts(frame, made.run) == ([words] if words else [])
+    assert doubts(frame, made.run) == words
     assert gates(frame, made.run)[0][0] == holds
-
-
-def test_refused_and_unscored_are_said_before_any_share(made: Report) -> None:
-    missing = denominators(made.frame, made.run)
-    assert "1 of 44 edits by memit refused" in missing
-    assert "scores missing" in missing
-    screen = made.screen.terminal()
-    assert screen.index("refused") < screen.index("still right")
