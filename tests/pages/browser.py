@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 WIDTHS = (375, 1280)
-THEMES = ("light", "dark")
 _SERIOUS = ("serious", "critical")
 
 
@@ -40,11 +39,6 @@ def violations(page: Any) -> list[str]:
     return [
         f"{one['id']}: {one['help']} ({one['nodes'][0]['html'][:200]})" for one in found if one["impact"] in _SERIOUS
     ]
-
-
-def unfold(page: Any) -> None:
-    """Opens everything that is folded."""
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
 
 def illegible(page: Any) -> list[str]:

@@ -68,9 +68,8 @@ def _groups(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[(frame["what"] == "contrast") & frame["decides"].astype(bool)]
-    return rows[[*KEYS, *FLOATS, "n", "n_edits", "n_people", "verdict"]].assign(
-        verdict=rows["verdict"].map(_GROUPS | _BOTH)
-    )
+    verdicts = rows["verdict"].map(_GROUPS | _BOTH)
+    return rows[[*KEYS, *FLOATS, "n", "n_edits", "n_people"]].assign(verdict=verdicts)
 
 
 def _shares(frame: pd.DataFrame) -> list[pd.DataFrame]:
