@@ -38,6 +38,7 @@ from tests.tokenizer_styles import byte_level
 
 TABLES = ("scores.parquet", "edits.parquet", "dose.json")
 COUNTS = (1, 3, 6)
+SETTINGS = {"block": len(COUNTS), "checkpoints": [*COUNTS], "orders": 2}
 OTHERS = ("Rosa Parks", "Ella Baker", "Ida Wells")
 EDITED = ("Ada", "Marie", "Zora", "Toni", "Chinua", "Alan")
 
@@ -95,7 +96,7 @@ def run(out: Path, lean: Lean | None = None, made: Sequence[Case] = (), orders: 
     base, lean, tokenizer = small.model(), lean or Lean(), byte_level(bos=False)
     editors: dict[str, Any] = {"lean": lean, "random(lean)": RandomControl(ControlConfig(seed=3), inner=lean)}
     plan = sequence_units(list(made) or cases(), COUNTS, orders, 0)
-    manifest = small.manifest(base, protocol="sequential", settings={"block": len(COUNTS), "checkpoints": [*COUNTS]})
+    manifest = small.manifest(base, protocol="sequential", settings=SETTINGS)
     scorer = HFScorer(base, tokenizer)
     Run(base, tokenizer, scorer, editors, list(made) or cases(), manifest, out, plan=plan, progress=False).complete()
     return lean

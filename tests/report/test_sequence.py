@@ -1,0 +1,129 @@
+"""The report of edits one after another, recomputed from its score table, and what is said where a model collapsed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.errors import HarmError, RunFolderError
+from seesaw_cf.report import report
+from seesaw_cf.report.sequence import SequenceReport
+from seesaw_cf.report.several import report_several
+from tests.runner.test_sequence import COUNTS, run
+
+SETTINGS = AuditSettings(permutations=0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sequence") / "run"
+    run(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> SequenceReport:
+    found = report(folder, SETTINGS)
+    assert isinstance(found, SequenceReport)
+    return found
+
+
+def _changes(folder: Path) -> pd.Series:
+    """D of every question about people who hold the new answer: p(new) - p(old) after, minus before."""
+    rows = pq.read_table(folder / "scores.parquet").to_pandas()
+    rows = rows[(rows["kind"] == "cross_subject") & (rows["holds"] == "target_new")]
+    rows["p"] = np.exp(rows["logprob"]) * np.where(rows["role"] == "target_new", 1, -1)
+    # All facts are the same change of answers, so a question about a person is one question, whoever asks it.
+    keys = ["editor", "checkpoint", "order", "subject", "phase", "role"]
+    sides = rows.groupby(keys)["p"].first().groupby(keys[:-1]).sum().unstack("phase")
+    return sides["post"] - sides["pre"]
+
+
+def test_levels_are_means_over_orders_and_beyond_the_control_on_the_same_questions(
+    made: SequenceReport, folder: Path
+) -> None:
+    means = _changes(folder).groupby(["editor", "checkpoint"]).mean()
+    rows = made.frame[(made.frame["relation"] == "all") & (made.frame["axis"] == "all")]
+    rows = rows[(rows["true_answer"] == "new") & (rows["scale"] == "probability")]
+    for count in COUNTS:
+        own = rows[rows["checkpoint"] == count]
+        changes = own[own["what"] == "change"].set_index("editor")["value"]
+        assert changes.to_dict() == pytest.approx({name: means[name, count] for name in ("lean", "random(lean)")})
+        [beyond] = own.loc[own["what"] == "beyond", "value"]
+        assert beyond == pytest.approx(means["lean", count] - means["random(lean)", count])
+    curve = made.curve.groupby(["editor", "checkpoint"])["D_new"].mean()
+    assert curve.to_dict() == pytest.approx(means.to_dict())
+
+
+def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Path) -> None:
+    rows = pq.read_table(folder / "scores.parquet").to_pandas()
+    rows = rows[(rows["kind"] == "efficacy") & (rows["phase"] == "post")].drop_duplicates(
+        ["editor", "checkpoint", "order", "prompt", "role"]
+    )
+    wide = rows.set_index(["editor", "checkpoint", "order", "prompt", "role"])["logprob"].unstack("role")
+    holds = (wide["target_new"] > wide["target_true"]).groupby(["editor", "checkpoint"]).mean()
+    own = made.frame[(made.frame["what"] == "efficacy_after") & (made.frame["relation"] == "all")]
+    assert own.set_index(["editor", "checkpoint"])["value"].to_dict() == pytest.approx(holds.to_dict())
+    edits = made.curve.groupby("checkpoint")["n_edits"].unique()
+    assert {count: list(found) for count, found in edits.items()} == {count: [count] for count in COUNTS}
+
+
+def test_a_report_has_its_curves_first_and_a_checkpoint_in_every_table(made: SequenceReport, tmp_path: Path) -> None:
+    made.write(tmp_path, pictures=True)
+    assert [part.title for part in made._parts()][:2] == ["Edit after edit", "Every checkpoint"]
+    assert len(made.tables) <= 8
+    for name in ("curve", "levels", "efficacy"):
+        assert list(pd.read_csv(tmp_path / "tables" / f"{name}.csv")["checkpoint"].unique()) == list(COUNTS), name
+    assert (tmp_path / "pictures" / "curves_lean.png").stat().st_size
+    again = report(made.run.folder, SETTINGS)
+    assert again.page() == made.page()
+
+
+def _collapsed(folder: Path, out: Path, **units: Any) -> SequenceReport:
+    """The report where one order of an editor, from a checkpoint on, has ten times the perplexity."""
+    shutil.copytree(folder, out)
+    document = json.loads((out / "dose.json").read_text())
+    for unit in document["units"]:
+        if unit["order"] == 1 and unit["checkpoint"] >= units.get(unit["editor"], 99):
+            unit["perplexity"] = 10 * document["baseline"][""]["perplexity"]
+        else:
+            unit["perplexity"] = document["baseline"][""]["perplexity"]
+            unit["entropy"] = document["baseline"][""]["entropy"]
+    (out / "dose.json").write_text(json.dumps(document))
+    found = report(out, SETTINGS)
+    assert isinstance(found, SequenceReport)
+    return found
+
+
+def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_from_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    fallen = _collapsed(folder, tmp_path / "a", lean=3)
+    assert fallen.screen.finding[0].startswith("After 3 edits in a row lean has broken the model")
+    assert "not so after as many random changes" in fallen.screen.finding[0]
+    assert fallen.standing == {"lean": 1}
+    decided = fallen.frame[fallen.frame["verdict"] != ""]
+    assert set(decided.loc[decided["editor"] == "lean", "checkpoint"]) <= {1}
+    with pytest.raises(HarmError, match="broken"):
+        fallen.check()
+    both = _collapsed(folder, tmp_path / "b", **{"lean": 6, "random(lean)": 6})
+    assert "so have as many random changes" in both.screen.finding[0]
+    first = _collapsed(folder, tmp_path / "c", lean=1)
+    assert (first.standing["lean"], len(first.screen.finding)) == (0, 1)
+    assert first.page()
+    stands = _collapsed(folder, tmp_path / "d")
+    assert not any("broken" in sentence for sentence in stands.screen.finding)
+
+
+def test_sequences_are_no_mean_with_other_runs(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "other")
+    with pytest.raises(RunFolderError, match="one after another"):
+        report_several([folder, tmp_path / "other"], SETTINGS)
