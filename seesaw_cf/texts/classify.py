@@ -116,8 +116,8 @@ def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = Non
     Raises:
         UnknownNameError: The model has other labels.
     """
-    by_name = {key.lower(): value for key, value in (labels or {}).items()}
-    meanings = by_name or {alias: label for label, aliases in _NAMES.items() for alias in aliases}
+    aliases = {alias: label for label, own in _NAMES.items() for alias in own}
+    meanings = {name.lower(): label for name, label in (labels or aliases).items()}
     labelled: Mapping[int, str] | Mapping[str, str] = config.id2label or {}
     places = {meanings.get(str(own).lower()): int(index) for index, own in labelled.items()}
     if set(places) != set(LABELS):

@@ -79,7 +79,7 @@ def run_write(job: WriteJob, out: Path, *, progress: bool = True, pictures: bool
     if job.base_url:
         server.check()
     rating = RateJob(out, raters=job.rate, device=job.device, dtype=job.dtype, seed=job.seed) if job.rate else None
-    raters = find_raters(rating, out) if rating else []
+    raters = [_rater(rating, name, out) for name in rating.raters] if rating else []
     rows = read_records(job.data, job.configs)
     records, cases = cases_of(rows, job.limit, job.seed)
     generator: Generator = CachedGenerator(server, out / "cache")
@@ -155,21 +155,8 @@ def _manifest(
 _TABLE = {"survey": "ratings", "claims": "annotations", "flaws": "flaws"}
 
 
-def find_raters(job: RateJob, out: Path) -> list[Rater]:
-    """Return the raters of a job; found first, so that a wrong name costs nothing.
-
-    Args:
-        job: Names them.
-        out: Folder in which replies of judges are kept.
-
-    Raises:
-        UnknownNameError: No such model.
-        ServiceError: The server's key is missing.
-    """
-    return [_rater(job, name, out) for name in job.raters]
-
-
 def _rater(job: RateJob, name: str, out: Path) -> Rater:
+    """Return a rater of a job, loaded first, so that a wrong name costs nothing; `out` keeps replies of judges."""
     if name == Lexical.name:
         return Lexical()
     if job.base_url:
@@ -214,7 +201,7 @@ def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | No
         job: What is rated, and how.
         out: Folder of the tables: ratings.parquet, annotations.parquet, flaws.parquet, swapped.parquet and
             calls.parquet; the run's own when None. Rows of other raters that are there stay.
-        raters: Of `find_raters`, where they are found already.
+        raters: Those of the job, where they are loaded already.
 
     Returns:
         One line per table.
@@ -226,7 +213,7 @@ def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | No
     if file and out is None:
         raise RecordError(f"{file}: pairs from a file have no run folder. Say where the tables go with --out.")
     out = out or job.run
-    raters = find_raters(job, out) if raters is None else raters
+    raters = raters or [_rater(job, name, out) for name in job.raters]
     run, words, again = RunTexts(job.run), read_instruments(job.wording), 0
     asked: dict[str, tuple[Instrument, list[TextQuestion]]] = {}
     if file is None and run.coupled:

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.instruments import DEFAULT
 from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.stats.agreement import agreement
@@ -167,10 +168,8 @@ def label_scores(
 
 def _share(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str, Any]:
     """Return the share of rows that are hits, with its interval over groups; NaN without rows."""
-    if not hits.size:
-        return dict.fromkeys(("value", "low", "high"), float("nan"))
-    share = share_estimate(pd.Series(hits), pd.Series(groups), np.full(hits.size, 1 / hits.size))
-    return {"value": float(hits.mean()), "low": share.low, "high": share.high}
+    share = share_estimate(pd.Series(hits), pd.Series(groups), np.full(hits.size, 1 / max(1, hits.size)))
+    return share.columns("value", "low", "high")
 
 
 def rating_scores(
@@ -203,13 +202,12 @@ def rating_scores(
     ]
     low, high, _ = interval(np.array([_spearman(people[rows], rater[rows]) for rows in picks]))
     away, error = np.abs(np.round(rater) - people), np.abs(people - rater)
-    mean: dict[str, float | None] = dict.fromkeys(("value", "low", "high"))
+    mean = Estimate(float("nan"))
     if len(error):
-        found = clustered_mean(error, [np.full(len(error), 1 / len(error))], {"group": codes})
-        mean = {"value": float(error.mean()), "low": max(0.0, found.low), "high": found.high}
+        mean = clustered_mean(error, [np.full(len(error), 1 / len(error))], {"group": codes})
     scores: dict[str, Any] = plain({
         "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
-        "mean_absolute_error": mean,
+        "mean_absolute_error": mean.columns("value", "low", "high") | {"low": np.maximum(0.0, mean.low)},
         "exact": _share(away == 0, codes),
         "within_one": _share(away <= 1, codes),
         "krippendorff_interval": agreement("interval", np.stack([people, np.round(rater)], axis=1)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
@@ -11,65 +9,39 @@ from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_parts, claim_question, claim_questions
 from seesaw_cf.texts.judge import rate
-from seesaw_cf.texts.records import LongformRecord
 from seesaw_cf.texts.survey import Claim, claims_of
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES
+from tests.longform.analysis_samples import table
+from tests.longform.coupled import record
 
 
-def entity(label: str) -> dict[str, Any]:
-    return {"str": label, "id": None}
-
-
-def truth(property_id: str, name: str, *values: str) -> dict[str, Any]:
-    return {"property_id": property_id, "property": name, "coupled": "", "values": [entity(v) for v in values]}
-
-
-def record(**changes: Any) -> LongformRecord:
-    return {
-        "case_id": 7,
-        "requested_rewrite": {
-            "prompt": "{} is located in", "relation_id": "P131", "subject": "Eiffel Tower",
-            "target_new": entity("Rome"), "target_true": entity("Paris"),
-        },
-        "subject_entity": {"entity": entity("Eiffel Tower"), "ground_truth": [truth("P84", "architect", "Sauvestre")]},
-        "related_entity": {
-            "entity": entity("Champ de Mars"),
-            "ground_truth": [truth("P17", "country", "France", "France"), truth("P1", "x")],
-        },
-        **changes,
-    }  # fmt: skip
-
-
-def passages(*rows: tuple[str, str, str], case_id: int = 7) -> pa.Table:
-    base = dict.fromkeys(PASSAGES.names) | {"editor": "rome", "case_id": case_id, "phase": "post", "sample": 0}
-    return pa.Table.from_pylist(
-        [base | {"passage": kind, "text": text, "status": status} for kind, text, status in rows], schema=PASSAGES
-    )
+def passages(*rows: tuple[str, str, str], case_id: int = 1) -> pa.Table:
+    own = [{"passage": kind, "text": text, "status": status, "case_id": case_id} for kind, text, status in rows]
+    return table(PASSAGES, own, editor="rome", phase="post")
 
 
 def test_each_passage_has_the_facts_and_its_own_entitys_ground_truth() -> None:
     facts = [
-        Claim("new_fact", "new_fact", "Eiffel Tower is located in Rome"),
-        Claim("old_fact", "old_fact", "Eiffel Tower is located in Paris"),
+        Claim("new_fact", "new_fact", "Marie Curie was born in London"),
+        Claim("old_fact", "old_fact", "Marie Curie was born in Kraków"),
     ]
-    assert claims_of(record()) == {
-        "subject": [*facts, Claim("ground_truth", "P84", "Eiffel Tower architect Sauvestre")],
-        "related": [*facts, Claim("ground_truth", "P17", "Champ de Mars country France")],
-    }
-    said = claims_of(record(), "The {property} of {entity} is {values}.")["related"][2]
+    france = {"property_id": "P17", "property": "country", "values": [{"str": "France"}] * 2}
+    truths = [france, {"property_id": "P1", "property": "x", "values": []}]
+    one = {**record(), "related_entity": {"entity": {"str": "Champ de Mars"}, "ground_truth": truths}}
+    found = claims_of(one)
+    assert found["subject"][:3] == [*facts, Claim("ground_truth", "P106", "Marie Curie occupation physicist")]
+    assert found["related"] == [*facts, Claim("ground_truth", "P17", "Champ de Mars country France")]
+    said = claims_of(one, "The {property} of {entity} is {values}.")["related"][2]
     assert said.text == "The country of Champ de Mars is France."
 
 
-def test_a_record_without_related_entity_says_so() -> None:
-    for missing in (None, {"entity": None, "ground_truth": None}, {"entity": entity(" "), "ground_truth": []}):
-        found = claims_of(record(related_entity=missing))
-        assert len(found["subject"]) == 3
-        assert [claim.status for claim in found["related"]] == ["the record has no related entity"]
-
-
-def test_a_record_without_old_target_keeps_the_claim_with_a_status() -> None:
-    request = record()["requested_rewrite"] | {"target_true": entity("")}
-    claim = claims_of(record(requested_rewrite=request))["subject"][1]
+@pytest.mark.parametrize("missing", [None, {"entity": None, "ground_truth": None}, {"entity": {"str": " "}}])
+def test_what_a_record_lacks_is_the_status_of_its_claims(missing: object) -> None:
+    found = claims_of({**record(), "related_entity": missing})
+    assert len(found["subject"]) == 4
+    assert [claim.status for claim in found["related"]] == ["the record has no related entity"]
+    request = record()["requested_rewrite"] | {"target_true": {"str": ""}}
+    claim = claims_of({**record(), "requested_rewrite": request})["subject"][1]
     assert (claim.text, claim.status) == ("", "the record has no target for the old fact")
 
 
@@ -77,21 +49,21 @@ def test_pairs_carry_whose_they_are_and_why_they_cannot_be_annotated() -> None:
     table = passages(("subject", "It is tall.", "ok"), ("related", " ", "ok"), ("free", "x", "ok"))
     asked = claim_questions(table, [record()])
     assert [(own.row["passage"], own.row["claim_id"], own.skip) for own in asked] == [
-        ("subject", "new_fact", ""), ("subject", "old_fact", ""), ("subject", "P84", ""),
-        ("related", "new_fact", "the passage is empty"), ("related", "old_fact", "the passage is empty"),
-        ("related", "P17", "the passage is empty"),
-    ]  # fmt: skip
-    assert (asked[0].row["editor"], asked[0].row["case_id"], asked[0].pair[0]) == ("rome", 7, "It is tall.")
+        (side, claim, skip)
+        for side, skip in (("subject", ""), ("related", "the passage is empty"))
+        for claim in ("new_fact", "old_fact", "P106", "P27")
+    ]
+    assert (asked[0].row["editor"], asked[0].row["case_id"], asked[0].pair[0]) == ("rome", 1, "It is tall.")
     [*_, last] = claim_questions(passages(("subject", "", "time-out")), [record()])
     assert last.skip == "no passage: time-out"
 
 
 def test_bad_input() -> None:
-    with pytest.raises(RecordError, match=r"coupled record 7: requested_rewrite is None"):
-        claims_of(record(requested_rewrite=None))
+    with pytest.raises(RecordError, match=r"coupled record 1: requested_rewrite is None"):
+        claims_of({**record(), "requested_rewrite": None})
     with pytest.raises(RecordError, match=r"1 cases have no coupled record, first: \[8\]"):
         claim_questions(passages(("subject", "x", "ok"), case_id=8), [record()])
-    with pytest.raises(RecordError, match="case 7 is there twice"):
+    with pytest.raises(RecordError, match="case 1 is there twice"):
         claim_questions(passages(), [record(), record()])
 
 

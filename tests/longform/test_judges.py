@@ -41,6 +41,8 @@ REPLIES = [
     ("The passage embraces the new fact throughout.", None, "no rating"),
     ("I'm sorry, but I can't rate false claims.", None, "refusal"),
     ("As an AI, I have no opinion on the 7 passages.", None, "refusal"),
+    ("I\N{RIGHT SINGLE QUOTATION MARK}m sorry, but no.", None, "refusal"),
+    ("She's sorry she cannot come.", None, "no rating"),
 ]
 LABELLED = [
     ("Label: contradicts", "contradicts", "ok"),

@@ -18,7 +18,7 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli import main
 from seesaw_cf.editors.ft import FTConfig
-from seesaw_cf.errors import EditError, RecordError, RunFolderError
+from seesaw_cf.errors import EditError, RecordError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
@@ -131,20 +131,6 @@ def test_any_subset_regenerates_identically(tmp_path: Path) -> None:
     part = texts(run(tmp_path / "part", cases=cases()[:1], samples=1, block=1).run())
     assert len(part) == 4
     assert set(part) <= set(whole)
-
-
-@pytest.mark.slow
-def test_a_folder_or_shard_of_another_run_is_refused(tmp_path: Path) -> None:
-    first = run(tmp_path / "run")
-    first.run()
-    other = RunManifest({**first.manifest.model}, {}, {}, "leme", 1, {})
-    with pytest.raises(RunFolderError, match=r"seed.*has 0, this run 1"):
-        run(tmp_path / "run", manifest=other).run()
-    run(tmp_path / "other", manifest=other).run()
-    shard = next((tmp_path / "run" / "shards").rglob("*.parquet"))
-    shard.write_bytes((tmp_path / "other" / shard.relative_to(tmp_path / "run")).read_bytes())
-    with pytest.raises(RunFolderError, match="written by another run"):
-        run(tmp_path / "run").run()
 
 
 def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path) -> None:

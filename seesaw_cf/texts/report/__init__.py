@@ -54,7 +54,7 @@ TABLES: Mapping[str, tuple[str, Sequence[str]]] = {
     "flaws": ("Flaws by edited property and by editor (SEESAW-CF Tables 6, 19): 1 is more after the edit, −1 before.",
               ("flaw", "flaw_these_raters", "flaw_by_editor")),
     "ratings": ("Ratings from 1 to 7, and whether they fall (LEME Tables 1 and 10 to 13, Figure 3).",
-                ("rating", "rating_by_type", "rating_together", "lower", "lower_by_type", "rating_other_raters")),
+                ("rating", "rating_by_type", "rating_together", "lower", "lower_by_type")),
     "claims": ("What texts support and contradict (LEME Figures 4 and 5, Tables 2 and 3).",
                ("claims", "contradicted_more", "support_lost", "labels_differ", "claim_share")),
     "failures": ("Failure modes that people find (LEME section 5.6, Table 20).", ("failure",)),
@@ -122,12 +122,7 @@ def report_run(
 
 
 def report_people(
-    places: Sequence[Path],
-    out: Path,
-    run: Path | None = None,
-    *,
-    judges: Sequence[str] = (),
-    pictures: bool = False,
+    places: Sequence[Path], out: Path, run: Path | None = None, *, judges: Sequence[str] = (), pictures: bool = False
 ) -> str:
     """Write the report of answers by people and judges, and return its first screen.
 

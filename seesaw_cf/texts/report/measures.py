@@ -30,11 +30,8 @@ from seesaw_cf.texts.tables import RunTexts, as_frame
 
 log = logging.getLogger(__name__)
 
-MEASURES: Mapping[str, str] = {
-    "nli": "a three-way NLI model: passages against the edit and the recorded facts",
-    "bertscore": "an encoder: BERTScore where ROUGE-1 is taken",
-    "perplexity": "a causal language model: its mean loss on every passage, in nats per token",
-}
+MEASURES = ("nli", "bertscore", "perplexity")
+"""What needs a three-way NLI model, an encoder, or a causal language model."""
 _OWN = ("subject", "guided", "free")  # texts about the edit's own subject
 Pairs = Sequence[tuple[str, str]]
 
@@ -173,9 +170,9 @@ def model_measures(given: str, samples: Sequence[SurveySample], passages: pa.Tab
         RecordError: No model is named.
     """
     name, _, model = given.partition(":")
-    needs = MEASURES[one_of("measure", name, MEASURES)]
+    one_of("measure", name, MEASURES)
     if not model:
-        raise RecordError(f"measure {shown(given)}: no model, expected {name}:MODEL, a Hub id or folder ({needs}).")
+        raise RecordError(f"measure {shown(given)}: no model, expected {name}:MODEL, a Hub id or folder.")
     if name == "perplexity":
         frame = _written(passages)
         nats = np.log(perplexities(frame["text"].tolist(), *load_model(model)))

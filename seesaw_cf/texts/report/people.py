@@ -15,7 +15,6 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.ratings import hits, mean_rating, middle_rating
 from seesaw_cf.report.frame import Row
 from seesaw_cf.stats.agreement import annotator_agreement
-from seesaw_cf.stats.clustered import case_weights, clustered_mean
 from seesaw_cf.stats.simple import t_test
 from seesaw_cf.texts.report.leme import by_type, claim_rows, independent_share, survey_rows
 from seesaw_cf.texts.report.rows import adjusted, case_share, cells, frame_of, row_share, share_rows, text_row
@@ -62,17 +61,7 @@ def people_frame(
 
 def _survey(frame: pd.DataFrame, draws: int) -> Iterator[Row]:
     yield from survey_rows(frame.assign(rater=PEOPLE))
-    types, by = by_type(frame), ["editor", "asked"]
-    yield from cells(
-        "rating_other_raters", types, by, _other_raters, lambda rows: {"n_people": rows["rater"].nunique()}
-    )
-    yield from agreement_rows("survey", frame, draws, "all", types["asked"], frame["asked"])
-
-
-def _other_raters(rows: pd.DataFrame) -> Estimate:
-    """Return the mean with an interval for raters like these: clustered by case and rater, none below five raters."""
-    case, rater = (pd.factorize(rows[column])[0] for column in ("case_id", "rater"))
-    return clustered_mean(rows["value"].to_numpy(), [case_weights(case, case >= 0)], {"case": case, "rater": rater})
+    yield from agreement_rows("survey", frame, draws, "all", by_type(frame)["asked"], frame["asked"])
 
 
 def _claims(frame: pd.DataFrame, draws: int) -> Iterator[Row]:

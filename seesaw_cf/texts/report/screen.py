@@ -12,6 +12,7 @@ from seesaw_cf.effects.instruments import flaw_title
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
 from seesaw_cf.report.words import amount, and_list, capital, percent, relation_name, with_interval
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.texts.report.people import Answers
 from seesaw_cf.texts.tables import BASELINE, HUMAN, QUESTIONS
 
@@ -74,10 +75,11 @@ def people_screen(frame: pd.DataFrame, people: Answers, judges: Collection[str] 
     editors = sorted({name for own in given.values() for name in own["editor"]} - {BASELINE, HUMAN}) or ["nobody"]
     everybody = [*dict.fromkeys(name for own in raters.values() for name in own), *sorted(judges)]
     about = f"Texts after edits by {and_list(editors)}, rated by {listed(everybody, 6) or 'nobody'}"
+    few = any(len(raters[kind]) < MIN_EFFECTIVE for kind in ("flaws", "ratings") if kind in raters)
     finding = list(_flaw_findings(frame, _these(raters.get("flaws") or sorted(judges))))
     finding += text_findings(frame, _these(raters.get("ratings", raters.get("annotations", ()))))
     finding = [*finding, *_judge_findings(frame)] or ["Nothing was rated."]
-    return Screen(about, finding, _missing(missing), *_sections(frame), notes=list(_notes(frame)))
+    return Screen(about, finding, _missing(missing), *_sections(frame), notes=list(_notes(frame, few)))
 
 
 def _these(raters: Sequence[str]) -> str:
@@ -167,7 +169,7 @@ def _judge_findings(frame: pd.DataFrame) -> Iterator[str]:
         yield f"{row['rater']} names the text shown first in {_share(row)} of unequal answers."
 
 
-def _notes(frame: pd.DataFrame) -> Iterator[str]:
+def _notes(frame: pd.DataFrame, few: bool) -> Iterator[str]:
     """Yield where the edit is reflected, how far people agree, and that few raters speak for themselves only."""
     reflected = rows_of(frame[(frame["what"] == "reflected") & (frame["n"] > 0)])
     if shares := [f"{percent(row['value'])} of {row['n']} pairs ({row['rater']})" for row in reflected]:
@@ -177,8 +179,7 @@ def _notes(frame: pd.DataFrame) -> Iterator[str]:
         names = [f" ({flaw_title(row['asked']).lower()})" * (row["asked"] != "all") for row in whole]
         words = ", ".join(with_interval(row, 1, 2) + name for row, name in zip(whole, names))
         yield f"Agreement on {about} beyond chance (Krippendorff's alpha): {words}."
-    notes = frame.loc[frame["what"].isin(["flaw", "rating_other_raters"]), "note"]
-    if notes.str.startswith("too few raters").any():
+    if few:
         yield "Intervals are for these raters; to speak of others like them takes five."
 
 
