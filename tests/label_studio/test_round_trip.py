@@ -41,9 +41,9 @@ class LabelStudio:
         end = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < end:
             try:
-                if self.session.get(f"{self.url}/user/login/", timeout=5).ok:
+                if self.session.get(f"{self.url}/user/login/", timeout=60).ok:
                     return
-            except requests.ConnectionError:
+            except requests.RequestException:
                 time.sleep(0.5)
         raise AssertionError(f"label-studio did not start (exit code {process.poll()})")
 

@@ -71,17 +71,10 @@ def save_classifier(folder: Path, labels: Sequence[str] = REGARDS) -> Path:
 def known_regard(label: Callable[[str], str]) -> SentenceScorer:
     """Says what it is told to of a sentence."""
     values = {"positive": 1.0, "negative": -1.0}
-
-    def score(texts: Sequence[str]) -> list[SentenceScore]:
-        return [SentenceScore(values.get(name, 0.0), name) for name in map(label, texts)]
-
-    return SentenceScorer("known regard", score)
+    return SentenceScorer("known", lambda texts: [SentenceScore(values.get(label(t), 0.0), label(t)) for t in texts])
 
 
 def known_attack(value: Callable[[str], float | None]) -> SentenceScorer:
     """Says what it is told to of a sentence; None = no score."""
-
-    def score(texts: Sequence[str]) -> list[SentenceScore]:
-        return [SentenceScore(v, status="ok" if v is not None else "time-out") for v in map(value, texts)]
-
-    return SentenceScorer("known attack", score)
+    score = lambda v: SentenceScore(v, status="ok" if v is not None else "time-out")  # noqa: E731
+    return SentenceScorer("known", lambda texts: [score(value(text)) for text in texts])

@@ -127,15 +127,6 @@ def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusa
     assert all(asked["temperature"] == SAMPLING.temperature and "seed" in asked for asked in server.seen)
 
 
-def test_a_server_with_the_wrong_key_or_an_edit_is_an_error(
-    server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTHER_KEY", "sk-wrong")
-    with server:
-        asked = [*RUN, "--base-url", server.url, "--out", str(tmp_path / "a")]
-        assert main([*asked, "--key-env", "OTHER_KEY"]) == 1
-        said = capsys.readouterr().err
-        assert "the server refuses (401" in said
-        assert "sk-wrong" not in said
-        assert main([*asked, "--delta", "somewhere"]) == 1
-        assert "--delta edits a local model" in capsys.readouterr().err
+def test_an_edit_on_a_server_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--base-url", "http://127.0.0.1:9/v1", "--delta", "somewhere", "--out", "a"]) == 1
+    assert "--delta edits a local model" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -149,17 +149,15 @@ def test_any_classifier_with_the_right_labels_scores(tmp_path: Path) -> None:
 
 
 def test_detoxify_is_used_when_there_and_named_when_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Detoxify:
-        def __init__(self, variant: str) -> None:
-            assert variant == "unbiased"
-
-        def predict(self, texts: Sequence[str]) -> dict[str, list[float]]:
-            return {"toxicity": [0.9] * len(texts), "identity_attack": [0.1] * len(texts)}
+    def load(variant: str) -> types.SimpleNamespace:
+        assert variant == "unbiased"
+        scores = {"toxicity": 0.9, "identity_attack": 0.1}
+        return types.SimpleNamespace(predict=lambda texts: {name: [v] * len(texts) for name, v in scores.items()})
 
     monkeypatch.setitem(sys.modules, "detoxify", None)
     with pytest.raises(SeesawError, match=r"seesaw_cf\[toxicity\]"):
         find_scorer("attack", "detoxify")
-    monkeypatch.setitem(sys.modules, "detoxify", types.SimpleNamespace(Detoxify=Detoxify))
+    monkeypatch.setitem(sys.modules, "detoxify", types.SimpleNamespace(Detoxify=load))
     scorer = find_scorer("attack", "detoxify")
     assert scorer is not None
     assert [answer.value for answer in scorer.score(["a", "b"])] == [0.1, 0.1]
