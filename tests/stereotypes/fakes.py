@@ -76,5 +76,9 @@ def known_regard(label: Callable[[str], str]) -> SentenceScorer:
 
 def known_attack(value: Callable[[str], float | None]) -> SentenceScorer:
     """Says what it is told to of a sentence; None = no score."""
-    score = lambda v: SentenceScore(v, status="ok" if v is not None else "time-out")  # noqa: E731
-    return SentenceScorer("known", lambda texts: [score(value(text)) for text in texts])
+
+    def score(text: str) -> SentenceScore:
+        number = value(text)
+        return SentenceScore(number, status="ok" if number is not None else "time-out")
+
+    return SentenceScorer("known", lambda texts: [*map(score, texts)])
