@@ -41,6 +41,7 @@ _LOST: Mapping[tuple[str, str], str] = {
     ("other_people", "new"): "people for whom the new answer is true lost",
 }
 _MOST_COLUMNS = 5
+_OTHERWISE = "What the model says in chat is another question: its answers are in scores_question.parquet."
 _METHOD = (
     "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
     "asked at every checkpoint, and nobody who is edited. The control makes as many random changes of the same sizes. "
@@ -76,12 +77,12 @@ class SequenceReport(Report):
         refused = self.curve.groupby("editor", sort=False)["n_refused"].max()
         lost = [f"{count} of {counts[-1]:,} edits by {name} refused" for name, count in refused.items() if count]
         return Screen(
-            about=self._header(),
+            about=f"{self._header()}{sentences.asked_how(self.run)}",
             finding=[*self._collapses(), *self._levels(), *self._groups()],
             missing=f"{capital('; '.join(lost))}, the sequence went on without them." if lost else "",
             columns=[quantity(count, "edit") for count in shown],
             sections={capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")},
-            notes=list(self.run.manifest.get("notes", [])),
+            notes=[*self.run.manifest.get("notes", []), *[_OTHERWISE] * (len(forms_of(self.run.manifest)) > 1)],
         )
 
     def _header(self) -> str:
