@@ -21,7 +21,7 @@ from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, RUN_FAMILY, AuditSettings
 from seesaw_cf.models.editor import Overrides, Settings
-from seesaw_cf.run.jobs import PROTOCOLS, Job
+from seesaw_cf.run.jobs import Job
 
 T = TypeVar("T")
 
@@ -72,7 +72,8 @@ def read_yaml(file: Path) -> dict[str, Any]:
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 _TOP = ("title", "models", "editors", "records")
 # Keys that are lists of names -> the known ones.
-_LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
+_PROTOCOLS = ("single", "batch")  # edits one after another are no mean with other cells
+_LISTS = {"controls": CONTROLS, "protocols": _PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
