@@ -118,8 +118,9 @@ class FreeAnswers:
             before: Scores before any edit.
         """
         drawn = [free_questions(unit, self.number, self.seed, before) for unit in units]
-        if missing := list(dict.fromkeys(q.ask() for own in drawn for q in own if q.ask() not in self._texts)):
-            self._texts = dict(zip(missing, *self.base([(WeightDelta(), missing)], SAMPLING), strict=True))
+        asks = list(dict.fromkeys(q.ask() for own in drawn for q in own))
+        if asks != list(self._texts):  # all of a block in one go: the same bytes whatever was written before
+            self._texts = dict(zip(asks, *self.base([(WeightDelta(), asks)], SAMPLING), strict=True))
         jobs, made = [], []
         for outcome, own in zip(outcomes, drawn, strict=True):
             made.append([q for q in own if outcome.scores and outcome.status.get(q.case.case_id, "ok") in MADE])
