@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.tables import SCORES, read_table, table_of
 from seesaw_cf.effects.dose import SAMPLE, alarms, read_curves
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.success import KINDS, edit_numbers, once_each, success_of_scores
@@ -30,9 +31,10 @@ from seesaw_cf.report.pairs import (
     mean_over_seeds,
     mean_success,
     people_of,
+    read_answers,
     unscored_of,
 )
-from seesaw_cf.report.rows import Manifest, floor_of, rows_of
+from seesaw_cf.report.rows import Manifest, floor_of, forms_of, rows_of
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.run.store import ASKED_ONLY, EDITS, MADE
 from seesaw_cf.stats.simple import tolerance
@@ -56,12 +58,13 @@ SCALED = ("D_new", "D_old", "right_new", "ES")
 
 
 def read_sequence(
-    folder: str | os.PathLike[str], floors: tuple[float | None, float | None]
+    folder: str | os.PathLike[str], floors: tuple[float | None, float | None], form: str = ""
 ) -> tuple[dict[int, RunResult], pd.DataFrame]:
-    """Read a finished run of edits one after another.
+    """Read a finished run of edits one after another, in the form of its main tables or in another one.
 
     Returns:
-        Checkpoint -> the run there; and the table curve, a row for each editor, checkpoint and order.
+        Checkpoint -> the run there; and the table curve, a row for each editor, checkpoint and order, of the form of
+            the main tables alone.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -75,14 +78,18 @@ def read_sequence(
     runs, rows = dict[int, RunResult](), list[dict[str, Any]]()
     for count in manifest["settings"]["checkpoints"]:
         where = pc.field("checkpoint") == count
-        scores = read_table(path / "scores.parquet", pa.schema([*SCORES, *SAMPLE]), filters=where)
+        scores = read_table(path / table_of("scores.parquet", form), pa.schema([*SCORES, *SAMPLE]), filters=where)
         own = edits[edits["checkpoint"] == count]
         orders = [
             (scores.filter(pc.equal(scores["order"], order)), own[own["order"] == order])
             for order in sorted(set(own["order"]))
         ]
-        runs[count], effects = _read_state(path, manifest, orders, floors)
+        state, effects = _read_state(path, manifest, orders, floors)
+        asked = form or forms_of(manifest)[0]
+        runs[count] = replace(state, form=asked, written=read_answers(path, asked, where))
         rows += [row | {"checkpoint": count} for row in effects]
+    if form:
+        return runs, pd.DataFrame()
     found = pd.DataFrame(rows)
     units = curves.units.assign(overlap=0.0)
     units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]

@@ -171,14 +171,15 @@ def read_run(
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor_of(manifest, *floors),
         form=form,
-        written=_written(path / "answers.parquet", form),
+        written=read_answers(path, form),
     )
 
 
-def _written(file: Path, form: str) -> pd.DataFrame | None:
-    if not file.exists():
+def read_answers(folder: Path, form: str, where: pc.Expression | None = None) -> pd.DataFrame | None:
+    """Return what the models of a run wrote in a form, marked; None where no answers were written."""
+    if not (file := folder / "answers.parquet").exists():
         return None
-    rows: pd.DataFrame = read_table(file, ANSWERS).to_pandas()
+    rows: pd.DataFrame = read_table(file, ANSWERS, filters=where).to_pandas()
     return mark_answers(rows[rows["form"] == form])
 
 

@@ -29,7 +29,8 @@ from seesaw_cf.report.pairs import read_run
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import forms_of, model_name
 from seesaw_cf.report.screen import Part, Screen, ScreenRow
-from seesaw_cf.report.words import amount, and_list, capital, minus
+from seesaw_cf.report.tables import answer_lines
+from seesaw_cf.report.words import FORM_WORDS, amount, and_list, capital, minus
 from seesaw_cf.run.manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ _LOST: Mapping[tuple[str, str], str] = {
     ("other_people", "new"): "people for whom the new answer is true lost",
 }
 _MOST_COLUMNS = 5
-_OTHERWISE = "What the model says in chat is another question: its answers are in scores_question.parquet."
 _METHOD = (
     "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
     "asked at every checkpoint, and nobody who is edited. The control makes as many random changes of the same sizes. "
@@ -81,8 +81,9 @@ class SequenceReport(Report):
             finding=[*self._collapses(), *self._levels(), *self._groups()],
             missing=f"{capital('; '.join(lost))}, the sequence went on without them." if lost else "",
             columns=[quantity(count, "edit") for count in shown],
-            sections={capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")},
-            notes=[*self.run.manifest.get("notes", []), *[_OTHERWISE] * (len(forms_of(self.run.manifest)) > 1)],
+            sections={capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")}
+            | self._otherwise(shown),
+            notes=list(self.run.manifest.get("notes", [])),
         )
 
     def _header(self) -> str:
@@ -144,6 +145,18 @@ class SequenceReport(Report):
                 badge = "" if fallen is None else f"COLLAPSED at {fallen['checkpoint']:,}"
                 words = "random changes" if is_control(editor) else editor
                 yield ScreenRow(words, cells, badge, "bad", "" if fallen is None else fallen["alarm"])
+
+    def _otherwise(self, shown: Sequence[int]) -> dict[str, list[ScreenRow]]:
+        """Return how many edits hold in other forms, and what the models wrote at the last checkpoint that stands."""
+        sections = dict[str, list[ScreenRow]]()
+        for number, other in enumerate(self.main.forms):
+            rows = sections.setdefault(f"{capital(CURVES['ES'])}, {FORM_WORDS[other.run.form]}", [])
+            for name in self.run.audited:
+                states = [self.at[count].forms[number] for count in shown]
+                found = [row for own in states for row in sentences.efficacy_rows(own.frame, own.run)]
+                rows.append(ScreenRow(name, [f"{100 * after['value']:.1f}" for of, _, after in found if of == name]))
+        lines = [line for own in (self.main, *self.main.forms) for line in answer_lines(own.frame, own.run)]
+        return sections | ({"Answers that the models wrote, to their end": lines} if lines else {})
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -216,21 +229,26 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
 
     Contrasts of groups are decided at every checkpoint, each at the level alpha over the number of checkpoints.
     """
-    runs, curve = read_sequence(folder, (settings.noise_floor, settings.noise_floor_log_odds))
+    floors = (settings.noise_floor, settings.noise_floor_log_odds)
+    runs, curve = read_sequence(folder, floors)
     settings = replace(settings, alpha=settings.alpha / len(runs))
+    others = [read_sequence(folder, floors, form)[0] for form in forms_of(next(iter(runs.values())).manifest)[1:]]
     at, standing = dict[int, Report](), dict.fromkeys(next(iter(runs.values())).audited, 0)
     for count, run in runs.items():
-        frame = build_frame(run, settings).assign(checkpoint=count)
+        every = [run, *(other[count] for other in others)]
+        frames = [build_frame(own, settings).assign(checkpoint=count) for own in every]
         for name in run.audited:
             fallen = first_collapse(curve, name)
             if fallen is None or fallen["checkpoint"] > count:
                 standing[name] = count
-            else:
+                continue
+            for frame in frames:
                 frame.loc[frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
-        at[count] = Report(run, settings, frame)
+        first, *more = (Report(own, settings, frame) for own, frame in zip(every, frames, strict=True))
+        at[count] = replace(first, forms=tuple(more))
     whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
-    first = max(min(standing.values()), min(at))
-    return SequenceReport(runs[first], settings, whole, at=at, curve=curve, standing=standing)
+    stands = max(min(standing.values()), min(at))
+    return SequenceReport(runs[stands], settings, whole, at=at, curve=curve, standing=standing)
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

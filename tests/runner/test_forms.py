@@ -47,7 +47,7 @@ def loaded() -> LoadedModel:
 
 def run(out: Path, loaded: LoadedModel, **changes: Any) -> Path:
     options: dict[str, Any] = {"editors": ("ft", "memit"), "limit": 3, "control_seeds": 2, "people_per_edit": 3}
-    job = Job("seesaw-tiny", **(options | {"device": "cpu", "threads": 1} | changes))
+    job = Job("seesaw-tiny", **(options | {"device": "cpu", "threads": 1, "block": 2} | changes))
     make_run(job, out, loaded=loaded, keep_deltas=True).complete()
     return out
 
@@ -217,3 +217,20 @@ def test_the_command_has_both_options(capsys: pytest.CaptureFixture[str], folder
     assert "no chat template" in capsys.readouterr().err
     assert main(f"audit seesaw-tiny --editor ft --answers 0 --quiet --out {folder}/cli".split())
     assert "answers" in capsys.readouterr().err
+
+
+def test_a_sequence_says_what_holds_in_every_form(folder: Path, loaded: LoadedModel) -> None:
+    options: dict[str, Any] = {"protocol": "sequential", "checkpoints": (1, 3), "orders": 1, "editors": ("ft",)}
+    options |= {"people_per_edit": 1, "configs": ("cross_subject",)}
+    made = report(run(folder / "row", loaded, form="both", answers=1, **options))
+    titles = " ".join(made.screen.sections)
+    for words in ("as a question in chat", "in chat, with the answer begun"):
+        assert f"Edits so far that hold, %, {words}" in titles
+    assert "Answers that the models wrote" in titles
+    levels = made.tables["levels"]
+    assert set(zip(levels["checkpoint"], levels["form"])) == {(count, form) for count in (1, 3) for form in FORMS}
+    chat = report(run(folder / "row-chat", loaded, form="chat", **options))
+    assert "asked as a question in chat" in chat.screen.about
+    assert set(chat.tables["levels"]["form"]) == set(FORMS[1:])
+    plain = report(run(folder / "row-plain", loaded, **options))
+    assert "Edits so far that hold, %, as a question in chat" in plain.screen.sections
