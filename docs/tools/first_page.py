@@ -71,7 +71,8 @@ def demo_facts(made: Report, with_example: bool = True) -> dict[str, Any]:
 
 def _counts(made: Report, key: tuple[str, str]) -> tuple[str, int, str, str]:
     """Return the words, the number asked, and the counts after the editor and after its control."""
-    frame, found = made.frame, []
+    frame: Any = made.frame
+    found = []
     own = frame[(frame["what"] == "turned_wrong") & (frame["relation"] == "all") & (frame["axis"] == "all")]
     own = own[(own["about"] == key[0]) & (own["true_answer"] == key[1])].set_index("editor")
     for editor in (made.run.audited[0], made.run.control_of(made.run.audited[0])):
@@ -99,11 +100,12 @@ def _example(made: Report) -> dict[str, Any]:
 
 def study_rows() -> pd.DataFrame:
     """Return what each editor of the study did beyond its control to people for whom the old answer is true."""
-    table = pd.read_csv(STUDY / "levels.csv")
+    table: Any = pd.read_csv(STUDY / "levels.csv")
     own = table[(table["model"] == "smollm2") & (table["records"] == _LOOK) & (table["level"] == "target_true")]
     values = ["difference", "difference_low", "difference_high", "n"]
     rows = own[own["control"].notna()].pivot(index="editor", columns="scale", values=values)
-    return rows.set_axis([f"{name} {scale}" for name, scale in rows.columns], axis=1)
+    named: pd.DataFrame = rows.set_axis([f"{name} {scale}" for name, scale in rows.columns], axis=1)
+    return named
 
 
 def blocks(demo: Mapping[str, Any]) -> dict[str, str]:
@@ -126,7 +128,7 @@ def _wrapped(text: str, numbers: Mapping[str, object]) -> str:
 
 
 def _study_text() -> str:
-    rows = study_rows()
+    rows: Any = study_rows()
     numbers: dict[str, object] = {"asked": int(rows["n log-odds"].iloc[0])}
     for name in rows.index:
         points = 100 * rows.loc[name, "difference probability"]
@@ -147,7 +149,7 @@ def study_figure() -> Figure:
     rows = study_rows()
     names = [name for name in _ON_PICTURE if name in rows.index]
     ends = rows[[f"difference{end} log-odds" for end in ("", "_low", "_high")]].loc[names].to_numpy(float)
-    marks = [(float(at), *map(float, own), COLOURS[0]) for at, own in enumerate(ends)]
+    marks: list[Any] = [(float(at), *map(float, own), COLOURS[0]) for at, own in enumerate(ends)]
     labels = [*(_ON_PICTURE[name] for name in names), "random change"]
     marks.append((float(len(names)), 0.0, math.nan, math.nan, CONTROL_COLOUR))
     title = "Old answer true: odds of the false answer, times"
@@ -166,7 +168,7 @@ def reading_figure(made: Report) -> Figure:
     """Return the demo's levels with numbers that `docs/reading.md` explains."""
     figure = levels_figure(made)
     ax = figure.axes[1]
-    lines = [line.get_xydata() for line in ax.lines]
+    lines: list[Any] = [line.get_xydata() for line in ax.lines]
     dots, ends = ([own for own in lines if len(own) == size] for size in (1, 2))
     ((value, y),), ((control, below),), ((_, _), (high, _)) = dots[0], dots[1], ends[0]
     places = [(value, y, 0, -15), (high, y, 0, -15), (control, below, 16, 0), (-1.2, y, 0, 0), (0, y, 0, 0)]
