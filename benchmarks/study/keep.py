@@ -93,7 +93,7 @@ def keep(cell: Path, folder: Path) -> None:
     ]
     kept = folder.parent / _QUESTIONS
     if not kept.exists():
-        pack(blocks[0].drop_columns(["editor", "phase"]), kept)
+        pack(blocks[0].drop_columns(["editor", "phase", "form"]), kept)
     questions = pq.read_table(kept)
     pack(
         pa.concat_tables([_changes(pre, post, questions, cell) for pre, post in zip(blocks[::2], blocks[1::2])]),
@@ -143,6 +143,7 @@ def kept_scores(kept: Path) -> pa.Table:
     """Return the scores of a kept cell, in the order of the run: one editor after another."""
     questions, changes = pq.read_table(kept.parent / _QUESTIONS), pq.read_table(kept / _CHANGES)
     questions = _set_column(questions, "prompt", questions["template_id"])  # the same question in another edit is known
+    questions = questions.append_column("form", pa.array(["plain"] * len(questions)))
     blocks = []
     for number in range(len(changes) // len(questions)):
         own = changes.slice(number * len(questions), len(questions))

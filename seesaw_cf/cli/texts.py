@@ -56,16 +56,16 @@ def report(job: Flat[ReportJob] = ReportJob(), *, out: OutputFolder | None = Non
     """
     from seesaw_cf.texts.report import report_people, report_run
 
-    run = job.run
+    run, answers = job.run, (*job.people, *job.released)
     folder = out or (run / "report" if run else None)
-    if folder is None or not (run or job.people):
-        raise RecordError("texts report: give RUN, or --people FILE with --out DIR, or both.")
+    if folder is None or not (run or answers):
+        raise RecordError("texts report: give RUN, or --people FILE or --released FILE with --out DIR, or both.")
     if run:
         extras = {"scores": job.scores, "references": job.references}
         say(report_run(run, folder, measures=job.measures, pictures=job.pictures, **extras))
-    if job.people:
+    if answers:
         where = folder / "people" if run else folder
-        say(report_people(job.people, where, run, judges=job.judges, pictures=job.pictures))
+        say(report_people(answers, where, run, judges=job.judges, pictures=job.pictures))
     if open:
         open_page(folder / "report.html")
 

@@ -180,7 +180,8 @@ class ReportJob(_Options):
 
     Attributes:
         run: Folder that `texts write --out` wrote.
-        people: Answers of people and judges: folders, tables, or the authors' released CSV.
+        people: Answers of people and judges: folders or tables.
+        released: Ratings or claims as the papers' authors released them (CSV).
         judges: Which raters of flaws are models.
         scores: Run of seesaw-cf audit, same edits: short form.
         measures: nli:MODEL, bertscore:ENCODER, perplexity:MODEL.
@@ -191,6 +192,7 @@ class ReportJob(_Options):
     run: Path | None = None
     _: KW_ONLY
     people: tuple[Path, ...] = ()
+    released: tuple[Path, ...] = ()
     judges: tuple[str, ...] = ()
     scores: Path | None = None
     measures: tuple[NameOrPath, ...] = ()

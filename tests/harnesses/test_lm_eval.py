@@ -10,21 +10,25 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
+
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError
+from seesaw_cf.logs import read_log
+from seesaw_cf.models.weights import applied
+from seesaw_cf.sharing import save_delta
+from tests.fakes import low_rank, tiny_model, tiny_tokenizer
+
+pytest.importorskip("lm_eval", reason="needs the extra harness: pip install 'seesaw_cf[harness]'")
+
 from lm_eval import simple_evaluate
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
-from transformers import PreTrainedModel
 
-from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError
 from seesaw_cf.harnesses.ability import AbilityJob, SharingLM, write_logs
 from seesaw_cf.harnesses.lm_eval_model import SeesawLM
-from seesaw_cf.logs import read_log
-from seesaw_cf.models.weights import applied
-from seesaw_cf.sharing import save_delta
-from tests.fakes import low_rank, tiny_model, tiny_tokenizer
 
 WORDS = ["Ada", "Marie", "was", "born", "in", "London", "Kraków", "a", "citizen", "of", "Poland", ".", ",", "the"]
 KINDS = ("gpt2", "llama", "gemma3_text", "falcon")

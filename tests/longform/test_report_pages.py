@@ -177,4 +177,4 @@ def test_an_annotator_is_measured_or_said_not_to_be(tmp_path: Path) -> None:
 
 def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["texts", "report", "--people", str(tmp_path)]) == 1
-    assert "give RUN, or --people FILE with --out DIR, or both" in capsys.readouterr().err
+    assert "give RUN, or --people FILE" in capsys.readouterr().err
