@@ -173,8 +173,14 @@ def reading_figure(made: Report) -> Figure:
     ((value, y),), ((control, below),), ((_, _), (high, _)) = dots[0], dots[1], ends[0]
     places = [(value, y, 0, -15), (high, y, 0, -15), (control, below, 16, 0), (-1.2, y, 0, 0), (0, y, 0, 0)]
     for number, (x, at, right, up) in enumerate(places, 1):
-        box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": COLOURS[1]}
-        how = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8, "annotation_clip": False}
+        box: dict[str, Any] = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": COLOURS[1]}
+        how: dict[str, Any] = {
+            "textcoords": "offset points",
+            "ha": "center",
+            "va": "center",
+            "fontsize": 8,
+            "annotation_clip": False,
+        }
         ax.annotate(str(number), (x, at), (right, up), color=COLOURS[1], bbox=box, **how)
     return figure
 

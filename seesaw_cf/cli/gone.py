@@ -47,7 +47,6 @@ OPTIONS: Mapping[str, str] = {
     "--refusals": "what is a refusal stands in seesaw_cf.texts.graph.identities.REFUSALS",
     "--select": "name the groups with --identities; groups of your own are NAME=CLASS",
     "--force": "crawl again with the same settings, which graph compare asks for",
-    "--released": "give the files with --people",
     "--annotator|--zero-shot": "name it as --rater of texts rate",
     "--judge-url|--judge-key-env|--judge-shots|--judge-examples|--judge-wording": "texts rate has it without judge-",
     "--top-k|--top-p|--repetition-penalty": "it is that of --generation",
