@@ -250,7 +250,8 @@ def audit(
         The audit. The model in memory has the same bytes and the same mode afterwards.
 
     Raises:
-        RecordError: A model in memory without a tokenizer, a second argument that is none, or nothing to audit.
+        RecordError: A model in memory without a tokenizer, a second argument that is none, nothing to audit, or
+            checkpoints of a batch.
         UnknownNameError: No such editor, control or data.
         SeesawError: What the run raises; what was finished is kept in `out`.
     """
@@ -284,6 +285,11 @@ def audit(
             moments=None if moments is None else str(moments),
             **given,
         )
+        if job.is_dose:
+            raise RecordError(
+                "audit: a batch at checkpoints gives curves and no report. Run `seesaw-cf audit --protocol "
+                "batch --checkpoints ...`, leave checkpoints out, or take protocol='sequential'."
+            )
         kept: dict[str, Any] = {"keep_deltas": keep_deltas, "loaded": loaded, "held": held, "objects": objects}
         make_run(job, folder, progress=progress, **kept).complete()
         with stages("tables", 5, silent=not progress):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -145,9 +146,9 @@ class Classifier(Rater):
 
     kinds = ("claims",)
 
+    @abstractmethod
     def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """Return one judgement per (passage, claim)."""
-        raise NotImplementedError
 
     def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         """Return one answer per claim; equal pairs are read once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +117,7 @@ class Instrument:
         }  # fmt: skip
 
 
-class Rater:
+class Rater(ABC):
     """What answers questions: a judge, a classifier, a trained encoder.
 
     Attributes:
@@ -131,9 +132,9 @@ class Rater:
     source: str = ""
     learned: frozenset[str] = frozenset()
 
+    @abstractmethod
     def answer(self, instrument: Instrument, questions: Sequence[TextQuestion]) -> list[Answer]:
         """Return one answer per question, in order."""
-        raise NotImplementedError
 
 
 def digest(text: str) -> str:

@@ -182,6 +182,7 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
         ({"editor": "nowhere.py"}, StorageError, "there is no file nowhere.py"),
         ({"editor": "ft", "limits": 2}, TypeError, "unexpected keyword argument 'limits'"),
         ({}, RecordError, "nothing is audited"),
+        ({"editor": "ft", "protocol": "batch", "checkpoints": [1, 2]}, RecordError, "gives curves and no report"),
         ({"changed": 3}, RecordError, "changed is of the class int, expected a folder"),
         ({"editor": "ft", "tokenizer": "loaded"}, RecordError, "which brings its own"),
         ({"changed": {"ft": "mine"}}, UnknownNameError, "the name 'ft' is that of another model"),
