@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import types
-import typing
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,29 +15,6 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_path
 
 _STRINGS = pa.list_(pa.string())
-
-# Whole numbers of rows that need no 64 bits.
-Int8 = Annotated[int, pa.int8()]
-Int32 = Annotated[int, pa.int32()]
-_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), list[str]: _STRINGS}
-
-
-def schema_of(*rows: type) -> pa.Schema:
-    """Return the columns of a table, as the type of its rows declares them.
-
-    Args:
-        *rows: `TypedDict`s of str, bool, int, `Int8`, `Int32`, float and list[str], each of them or None; the columns
-            of the first come first.
-    """
-    fields = [item for row in rows for item in typing.get_type_hints(row, include_extras=True).items()]
-    return pa.schema([(name, _arrow_type(hint)) for name, hint in fields])
-
-
-def _arrow_type(hint: Any) -> pa.DataType:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next(part for part in typing.get_args(hint) if part is not types.NoneType)
-    return _TYPES.get(hint) or hint.__metadata__[0]
-
 
 # kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
 # logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
