@@ -25,10 +25,10 @@ from seesaw_cf.effects.means import (
     Asked,
     Names,
     check_axes,
-    held,
     members,
     need_columns,
     questions,
+    scored,
 )
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import case_weights, clustered_means
@@ -72,17 +72,17 @@ def group_contrasts(
     """
     check_axes(axes)
     need_columns("prompts", prompts, ("editor", "edit_relation", "holds", "status", "D", *SCALES))
-    there = (held(prompts) == holds) & (prompts["status"] == "ok")
-    if not there.any():
+    states = ["likelier_pre"]
+    usable = scored(prompts, holds, axes, clusters, states)
+    if usable.empty:
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    usable = prompts if there.all() else prompts[there]
     for axis, group in (reference or {}).items():
         one_of(f"{axis} group", group, sorted(set(members(usable[axis])) - {UNKNOWN}))
     # in a batch a relation is one edit: relations together would be as few edits as relations
     pooled = usable["edit_relation"].nunique() > 1 and clusters.get("edit") != "edit_relation"
     return pd.DataFrame(
         {"editor": asked.editor, "relation": relation} | row
-        for asked in questions(usable, axes, clusters, ["likelier_pre"])
+        for asked in questions(usable, axes, clusters, states)
         for relation, block in asked.blocks()
         if pooled or relation != ALL
         for axis in axes

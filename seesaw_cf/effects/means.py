@@ -95,8 +95,8 @@ def group_means(
 
     Source: estimand: SEESAW-CF section 4.1, D_{d,g}, a mean of case means. Inference: `seesaw_cf.stats.clustered_mean`.
     """
-    usable = prompts[(held(prompts) == holds) & (prompts["status"] == "ok")]
-    for asked in questions(usable, axes, clusters, list(STATES.values())):
+    states = list(STATES.values())
+    for asked in questions(scored(prompts, holds, axes, clusters, states), axes, clusters, states):
         for relation, block in asked.blocks():
             yield from _means(block, relation)
 
@@ -209,6 +209,14 @@ def asked_alike(rows: pd.DataFrame, tags: Sequence[Codes] = ()) -> Iterator[list
     for editor, at in rows.groupby("editor", sort=True, observed=True).indices.items():
         alike.setdefault(hashlib.sha256(codes[at].tobytes()).digest(), []).append((str(editor), np.asarray(at)))
     yield from alike.values()
+
+
+def scored(
+    prompts: pd.DataFrame, holds: str, axes: Sequence[str], clusters: Names, states: Sequence[str]
+) -> pd.DataFrame:
+    """Return the scored prompts about people who hold an answer, without columns that `questions` does not read."""
+    read = ["editor", "edit_relation", *_ORDER, *axes, *clusters.values(), *CHANGES.values(), *states]
+    return prompts.loc[(held(prompts) == holds) & (prompts["status"] == "ok"), list(dict.fromkeys(read))]
 
 
 def questions(prompts: pd.DataFrame, axes: Sequence[str], clusters: Names, states: Sequence[str]) -> Iterator[Asked]:

@@ -176,8 +176,13 @@ def _about_people(run: RunResult) -> Iterator[pd.DataFrame]:
     for holds, sides in _ANSWERS.items():
         own = scored[scored["holds"] == holds]
         subject = own["subject"].astype(object)
-        columns: dict[str, Any] = {name: own[name].astype(object) for name in ("editor", "case_id", "prompt")}
-        columns |= {"about": "other_people", "true_answer": TRUE_ANSWERS[holds], "relation": own["edit_relation"]}
+        columns: dict[str, Any] = {name: own[name].astype(object) for name in ("editor", "prompt")}
+        columns |= {
+            "case_id": own["case_id"],
+            "about": "other_people",
+            "true_answer": TRUE_ANSWERS[holds],
+            "relation": own["edit_relation"],
+        }
         columns["person"] = subject.where(subject.fillna("") != "", own["person"])
         for name, side in zip(("right", "wrong"), sides):
             columns[name] = own[f"target_{side}"].astype(object)
@@ -213,8 +218,11 @@ def edit_names(run: RunResult, cases: pd.Series) -> pd.Series:
 
 def most_moved(answers: pd.DataFrame) -> pd.DataFrame:
     """Return the answers of every editor and level whose right answer lost most, the largest loss first."""
-    order = answers.sort_values(["loss", "case_id"], ascending=[False, True], kind="stable")
-    return order.groupby(["editor", "about", "true_answer"], sort=False).head(MOST_MOVED).reset_index(drop=True)
+    level = ["editor", "about", "true_answer"]
+    order = answers[[*level, "loss", "case_id"]].sort_values(
+        ["loss", "case_id"], ascending=[False, True], kind="stable"
+    )
+    return answers.loc[order.groupby(level, sort=False).head(MOST_MOVED).index].reset_index(drop=True)
 
 
 def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
@@ -223,8 +231,10 @@ def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
     out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
     out.insert(3, "edit", edit_names(run, out["case_id"]))
     keys = ["editor", "case_id"]
-    for level in ("other_people_old", "other_people_new", "other_facts"):
-        own = answers[(answers["about"] + "_" + answers["true_answer"]).str.strip("_") == level].groupby(keys)
+    for about, answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):
+        level = f"{about}_{answer}".strip("_")
+        here = (answers["about"] == about) & (answers["true_answer"] == answer)
+        own = answers.loc[here, [*keys, "loss", "turned_wrong"]].groupby(keys)
         counts = own.agg(asked=("loss", "size"), turned_wrong=("turned_wrong", "sum"), mean_loss=("loss", "mean"))
         out = out.merge(counts.add_prefix(f"{level}_").reset_index(), how="left", on=keys)
     whole = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
