@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import os
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -162,16 +163,29 @@ _SIMPLE: dict[object, Callable[[object], bool]] = {
 }
 
 
+_WORDS: dict[object, str] = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False"}
+_WORDS |= {type(None): "None", Path: "a path", os.PathLike: "a path"}
+
+
 def words_of(hint: Any) -> str:
     """Return what an annotation takes, for messages."""
-    names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " or ".join(map(words_of, typing.get_args(hint)))
-    if typing.get_origin(hint) is typing.Annotated:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    kind = origin or hint
+    if "numpy._typing" in str(hint):
+        return "an array"
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(words_of, parts)))
+    if origin is typing.Annotated:
         return next((mark.words for mark in hint.__metadata__ if isinstance(mark, Range)), words_of(hint.__origin__))
-    if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
-        return f"a list, each item {words_of(typing.get_args(hint)[0])}"
-    return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
+    if origin is typing.Literal:
+        return " or ".join(map(repr, parts))
+    if kind in _WORDS or not isinstance(kind, type):
+        return _WORDS.get(kind, str(hint))
+    if issubclass(kind, Mapping):
+        return "a dict"
+    if issubclass(kind, Iterable) and parts:
+        return f"a list, each item {words_of(parts[0])}"
+    return kind.__name__
 
 
 # Arguments of the functions that users call, by beartype.
@@ -181,7 +195,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with its arguments checked when it is called; the first call imports beartype.
 
     Raises:
-        RecordError: (when it is called) An argument has another type; the message names function, argument and types.
+        RecordError: (when it is called) An argument has another type; the message names function, argument and both.
     """
     checking = functools.cache(lambda: _check(function))
 
@@ -215,14 +229,30 @@ def _check(function: Callable[P, R]) -> Callable[P, R]:
     }
     if transformers := sys.modules.get("transformers.modeling_utils"):
         wider[transformers.PreTrainedModel] = sys.modules["torch"].nn.Module  # peft wraps models in a class of its own
-    conf = BeartypeConf(violation_param_type=RecordError, is_color=False, hint_overrides=FrozenDict(wider))
+    conf = BeartypeConf(violation_param_type=_WrongType, is_color=False, hint_overrides=FrozenDict(wider))
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return function(*args, **kwargs)
 
     functools.update_wrapper(call, function)
     call.__annotations__ = {name: _wider(hint) for name, hint in hints.items()}
-    return beartype(conf=conf)(call)
+    checking = beartype(conf=conf)(call)
+
+    @functools.wraps(function)
+    def refuse_in_words(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return checking(*args, **kwargs)
+        except _WrongType as error:  # beartype's message has many lines; it begins with the name of the argument
+            (name,) = re.findall(r"parameter \**(\w+)=", str(error))[:1]
+        value = inspect.signature(function).bind_partial(*args, **kwargs).arguments[name]
+        where = inner.__qualname__.removesuffix(".__init__")
+        raise RecordError(f"{where}: {name} is {checks.shown(value)}, expected {words_of(hints[name])}.")
+
+    return refuse_in_words
+
+
+class _WrongType(Exception):
+    """An argument has another type than its annotation."""
 
 
 def _wider(hint: Any) -> Any:
