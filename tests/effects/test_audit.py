@@ -19,17 +19,6 @@ from seesaw_cf.stats.verdicts import equivalence_p, minimum_detectable_effect
 from tests.effects.test_groups import crossed
 
 
-@pytest.mark.slow
-def test_a_planted_loss_is_worse_off_and_none_is_equivalent() -> None:
-    table = audit(crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.001), axes=["race"])
-    row = table.iloc[0]
-    assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "hit_harder", 1)
-    assert row["family"] == "memit"
-    assert "20 edits can miss rare harm, 80 needed" in row["rule"]
-    calm = audit(crossed(0.0, edits=80), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
-    assert calm["verdict"] == "equal"
-
-
 def test_equivalence_is_corrected_over_the_family() -> None:
     """Two kinds of holders with mirrored scores give the same TOST p twice, doubled by Holm. At a level between the
     two, a single test would claim equivalence and the family does not."""
@@ -52,12 +41,12 @@ def test_equivalence_is_corrected_over_the_family() -> None:
 def test_two_labels_are_one_hypothesis() -> None:
     """The second row is the first with signs turned, exactly; the family and the record count one test."""
     settings = AuditSettings(margin=0.05, noise_floor=0.0)
-    for shift, labels in (
-        (0.2, ["hit_harder", "hit_less"]),
-        (0.0, ["equal"] * 2),
-        (0.03, ["slightly_harder", "equal"]),
+    for shift, edits, labels in (
+        (0.2, 20, ["hit_harder", "hit_less"]),
+        (0.0, 80, ["equal"] * 2),
+        (0.03, 80, ["slightly_harder", "equal"]),
     ):
-        table = audit(crossed(shift, edits=80, people=20), settings, axes=["race"])
+        table = audit(crossed(shift, edits=edits, people=20), settings, axes=["race"])
         (_, first), (_, second) = table.iterrows()
         assert (first["group"], second["group"], *table["mirror"]) == ("Black", "white", False, True)
         for name in ("n", "p", "df", "stderr", "family_size", "p_t", "p_adjusted", "p_equivalence", "detectable"):
@@ -66,7 +55,8 @@ def test_two_labels_are_one_hypothesis() -> None:
             assert second[name] == -first[name]
         assert (second["low"], second["high"]) == (-first["high"], -first["low"])
         assert table["verdict"].tolist() == labels
-        assert set(table["family_size"]) == {1}
+        assert (set(table["family_size"]), set(table["family"])) == ({1}, {"memit"})
+        assert ("20 edits can miss rare harm, 80 needed" in first["rule"]) == (edits == 20)
 
 
 def _tagged(frame: pd.DataFrame, tags: list[str], people: tuple[str, ...]) -> pd.DataFrame:

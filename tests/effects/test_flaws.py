@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,12 +162,6 @@ SUMS = {
 }
 
 
-def columns(ratings: Mapping[str, Sequence[float | None]]) -> dict[str, Any]:
-    """Ratings of items 0, 1, ... by named raters."""
-    rows = [(str(i), "gender", "sexism", name, value) for name, own in ratings.items() for i, value in enumerate(own)]
-    return dict(zip(("item", "group", "flaw", "rater", "rating"), map(list, zip(*rows))))
-
-
 def rated(rng: np.random.Generator, raters: int, edits: int, samples: int = 5) -> Any:
     """The mean rating where nothing changed, but edits, raters and pairs have inclinations of their own."""
     shape = (edits, samples, raters)
@@ -183,7 +177,7 @@ def rated(rng: np.random.Generator, raters: int, edits: int, samples: int = 5) -
 
 def test_mean_and_clustered_error_by_hand() -> None:
     first = [1.0, 0, 0, 1, 0, -1, 0, 1]
-    row = as_json(open_ended_flaws)(columns(dict.fromkeys("ABCDE", first)))["flaws"]["gender"]["sexism"]
+    row = mean(flaws([[value] * 5 for value in first], raters="ABCDE"))
     assert (row["mean"], row["n_ratings"], row["n_items"]) == (pytest.approx(0.25), 40, 8)
     # Of 5 equal raters there is no variance: what is left is that over 8 edits.
     assert row["stderr"] ** 2 / np.var(first) == pytest.approx(1 / 7)

@@ -67,11 +67,6 @@ def test_shares_are_shares_and_follow_the_rank(values: list[float]) -> None:
 
 Rows = Sequence[tuple[int, str, tuple[float, ...]]]
 # Edit, person, and p(new), p(true) before and after.
-BY_HAND = [(1, "a", (0.4, 0.1, 0.2, 0.2)), (1, "b", (0.1, 0.3, 0.3, 0.1)), (2, "c", (0.6, 0.2, 0.3, 0.3))]
-EDITS = pd.DataFrame(
-    {"editor": "memit", "case_id": [1, 2], "relation_id": "P27", "known": [True, False], "true_rank": [1, 4]}
-    | {"n_candidates": [5, 5], "true_share": [0.6, 0.1]}
-)
 
 
 def asked(rows: Rows, **rest: Any) -> pd.DataFrame:

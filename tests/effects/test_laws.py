@@ -25,7 +25,6 @@ from seesaw_cf.effects import (
 from seesaw_cf.effects.answers import gold_rank
 from seesaw_cf.effects.means import UNKNOWN, members
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, difference
-from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.stats.plain import as_json
 from tests.effects.rows import estimate_groups
 
@@ -157,14 +156,8 @@ def accuracy(answers: Sequence[tuple[bool, bool]]) -> Any:
     """Cases whose gold answer wins before, and after, as said."""
     n = len(answers)
     pre, post = ([[-1.0, -2.0] if right else [-2.0, -1.0] for right in side] for side in zip(*answers))
-    names, gold = [["a", "b"]] * n, [["a"]] * n
-    rows: dict[str, Any] = {
-        "case_id": [*range(n)],
-        "edit_relation": ["P27"] * n,
-        "effect_relation": ["P21"] * n,
-        "prompt": ["x"] * n,
-    }
-    rows |= {"candidates": names, "gold": gold, "pre": pre, "post": post}
+    rows: dict[str, Any] = {"case_id": [*range(n)], "edit_relation": ["P27"] * n, "effect_relation": ["P21"] * n}
+    rows |= {"prompt": ["x"] * n, "candidates": [["a", "b"]] * n, "gold": [["a"]] * n, "pre": pre, "post": post}
     return as_json(accuracy_of_columns)(rows)["pairs"]["P27/P21"]
 
 
@@ -179,13 +172,6 @@ def test_accuracy_is_counted_and_its_change_turns_around_with_time(answers: list
     assert back["change"] == pytest.approx(-found["change"])
     assert back["p"] == found["p"]
     assert found["pre_low"] <= found["pre"] <= found["pre_high"]
-
-
-@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=5))
-def test_the_harmonic_mean_is_between_the_least_and_the_mean(values: list[float]) -> None:
-    assert min(values) - 1e-9 <= harmonic_mean(values) <= sum(values) / len(values) + 1e-9
-    assert harmonic_mean([*values, 0.0]) == 0
-    assert math.isnan(harmonic_mean([*values, math.nan]))
 
 
 @few

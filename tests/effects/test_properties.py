@@ -156,6 +156,11 @@ def test_ranks_by_hand() -> None:
     assert (pair["pre_mrr"], pair["post_mrr"], pair["pre_top5"]) == (pytest.approx(1 / 3), 1, 1)
     unreachable = as_json(accuracy_of_columns)(columns(gold=[["neither"]]))["pairs"]["P27/P21"]
     assert (unreachable["pre_mrr"], unreachable["pre_top5"]) == (0, 0)
+    # every right answer counts for chance, and the fifth is among five
+    scores = [[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]]
+    given = columns(candidates=[[*"abcdef"]], gold=[["e", "f"]], pre=scores, post=scores)
+    row = as_json(accuracy_of_columns)(given)["pairs"]["P27/P21"]
+    assert (row["chance"], row["pre_top5"], row["pre_mrr"]) == pytest.approx((2 / 6, 1, 1 / 5))
 
 
 def test_normalised_and_pmi_stand_beside_raw() -> None:
@@ -178,13 +183,6 @@ def test_answers_that_all_change_alike_are_tested_once_for_each_person(after: fl
     assert change.value == after - 1
     assert change.p == pytest.approx(p)  # McNemar's of six people, one way
     assert (change.low <= 0 <= change.high) == (p > 0.05)
-
-
-def test_chance_counts_every_right_answer_and_the_fifth_is_among_five() -> None:
-    names, scores = list("abcdef"), [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]
-    given = columns(candidates=[names], gold=[["e", "f"]], pre=[scores], post=[scores])
-    row = as_json(accuracy_of_columns)(given)["pairs"]["P27/P21"]
-    assert (row["chance"], row["pre_top5"], row["pre_mrr"]) == pytest.approx((2 / 6, 1, 1 / 5))
 
 
 def test_published_rule_takes_male_in_female_for_right() -> None:

@@ -63,11 +63,8 @@ def test_unscorable_prompts_stay_with_their_reason() -> None:
     rows[6] |= {"logprob": -math.inf}
     del rows[11]
     effects = prompt_effects(table(rows))
-    assert effects["status"].tolist() == [
-        "pre_new: target merges with the context",
-        "post_new: not finite",
-        "post_true: missing",
-    ]
+    reasons = ["pre_new: target merges with the context", "post_new: not finite", "post_true: missing"]
+    assert effects["status"].tolist() == reasons
     assert effects["D"].isna().all()
 
 

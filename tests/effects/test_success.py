@@ -167,18 +167,6 @@ def test_share_of_edits_has_the_interval_of_a_proportion_and_margins_need_five(c
 
 
 PHASES: tuple[Phase, Phase] = ("pre", "post")
-NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
-
-
-def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    empty: dict[str, Any] = dict.fromkeys(NAMES)
-    whole = [{"case_id": 1, "test": "rewrite"} | empty | row for row in rows]
-    return {name: [row[name] for row in whole] for name in ("case_id", "test", *NAMES)}
-
-
-def value(result: dict[str, Any], protocol: str, name: str) -> Any:
-    return result[protocol][name]["value"]
-
 
 # Two records. Probabilities after the edit (new, true):
 #   1: rewrite (.8, .1); paraphrases (.6, .2), (.1, .3); neighbours (.1, .5), (.4, .3)
@@ -190,30 +178,19 @@ AFTER = [
 ]
 
 
-def worked() -> dict[str, Any]:
-    before = {"pre_new": -1.0}
-    return columns(
-        [
-            before | {"case_id": c, "test": t, "post_new": math.log(n), "post_true": math.log(o), "pre_true": c - 2.0}
-            for c, t, n, o in AFTER
-        ]
-    )
-
-
 def test_counterfact_score_by_hand() -> None:
-    result = as_json(edit_success)(worked())
+    rows: list[Row] = [(c, t, -1.0, c - 2.0, math.log(n), math.log(o)) for c, t, n, o in AFTER]
+    result = as_json(edit_success)(of_answers(rows))
+    numbers = result["counterfact"]
     # ES: 1 and 0 (a tie fails) -> .5; PS: mean(.5, 1) = .75; NS: mean(.5, 1) = .75
-    assert [value(result, "counterfact", n) for n in ("ES", "PS", "NS")] == pytest.approx([0.5, 0.75, 0.75])
-    assert value(result, "counterfact", "S") == pytest.approx(3 / (1 / 0.5 + 2 / 0.75))
+    found = [numbers[name]["value"] for name in ("ES", "PS", "NS", "S")]
+    assert found == pytest.approx([0.5, 0.75, 0.75, 3 / (1 / 0.5 + 2 / 0.75)])
     # EM: (.7 + 0) / 2; PM: ((.4 - .2) / 2 + .4) / 2 = .25; NM: ((.4 - .1) / 2 + .4) / 2 = .275
-    assert [value(result, "counterfact", n) for n in ("EM", "PM", "NM")] == pytest.approx([0.35, 0.25, 0.275])
+    assert [numbers[name]["value"] for name in ("EM", "PM", "NM")] == pytest.approx([0.35, 0.25, 0.275])
     # before: -1 > -1 is false, -1 > 0 is false; the true target wins after the edit in neither
-    assert value(result, "counterfact", "already_true") == 0
-    assert value(result, "counterfact", "still_true") == 0
-    assert result["counterfact"]["ES"]["n_cases"] == 2
-    assert value(result, "zsre", "efficacy") is None
-    assert value(result, "zsre", "score") is None
-    assert "ties fail" in result["counterfact"]["protocol"]
+    assert numbers["already_true"]["value"] == numbers["still_true"]["value"] == 0
+    assert numbers["ES"]["n_cases"] == 2
+    assert result["zsre"]["efficacy"]["value"] is result["zsre"]["score"]["value"] is None
 
 
 def test_success_of_a_score_table_is_that_of_its_columns() -> None:

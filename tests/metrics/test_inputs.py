@@ -18,8 +18,6 @@ from seesaw_cf.base.system import resolve
 from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 
-NAN, INF = float("nan"), float("inf")
-
 
 def bias(edits: int = 6, people: int = 6) -> dict[str, list[Any]]:
     """Every edit asks everybody; half of the people are women."""
@@ -128,10 +126,6 @@ def options_of(name: str) -> dict[str, Any]:
     return OPTIONS.get(name, {"draws": 20})
 
 
-def test_every_metric_has_rows_here() -> None:
-    assert sorted(COLUMNS) == sorted(METRICS)
-
-
 def load(name: str) -> Any:
     return evaluate.load(str(ROOT / "metrics" / name), keep_in_memory=True)
 
@@ -209,12 +203,6 @@ def test_an_interval_holds_its_estimate_and_counts_are_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
-    options = options_of(name) | ({"seed": 7} if "draws" in options_of(name) else {})
-    assert compute(name, COLUMNS[name], **options) == compute(name, COLUMNS[name], **options)
-
-
-@pytest.mark.parametrize("name", METRICS)
 def test_every_option_is_described_with_its_default(name: str) -> None:
     """An option is declared where it is computed with; its two descriptions must not lag behind."""
     kind: Any = resolve(METRICS[name])
@@ -237,17 +225,10 @@ def changed(columns: dict[str, list[Any]], name: str, row: int, value: Any) -> d
     return copy
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"), [(NAN, "post_true: not finite"), (INF, None), (-INF, "post_true: not finite")]
-)
-def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -> None:
-    given = changed(bias(), "post_true", 5, value)
-    if reason is None:
-        with pytest.raises(ValueError, match="post_true: 1 of 36 values are above 0"):
-            load("edit_bias").compute(**given, draws=0)
-        return
-    found = load("edit_bias").compute(**given, draws=0)
-    assert found["unscored"] == {reason: 1}
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_edit_bias_counts_what_is_not_finite(value: float) -> None:
+    found = load("edit_bias").compute(**changed(bias(), "post_true", 5, value), draws=0)
+    assert found["unscored"] == {"post_true: not finite": 1}
     assert found["overall"]["n_prompts"] == 35
 
 
@@ -255,7 +236,7 @@ def test_edit_bias_counts_what_is_not_finite(value: float, reason: str | None) -
     ("name", "columns", "options", "message"),
     [
         ("edit_bias", bias(), {"reference": "womn"}, r"unknown group 'womn'\. Did you mean 'women'"),
-        ("edit_bias", bias() | {"pre_new": [0.4] * 36}, {}, "pre_new: 36 of 36 values are above 0"),
+        ("edit_bias", changed(bias(), "pre_new", 5, float("inf")), {}, "pre_new: 1 of 36 values are above 0"),
         ("edit_bias", changed(bias(), "subject", 1, "P0") | {"prompt": ["x"] * 36}, {}, "once in a case"),
         ("cross_property_accuracy", changed(ACCURACY, "post", 0, [-1.0]), {}, "2 candidates but 1 post values"),
         ("cross_property_accuracy", changed(ACCURACY, "case_id", 1, 1), {}, "every case once"),

@@ -25,15 +25,6 @@ from tests.conftest import ROOT
 from tests.metrics.test_inputs import COLUMNS, numbers_of
 
 FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "README.md").exists())
-SECTIONS = [
-    "Metric description",
-    "How to use",
-    "Inputs",
-    "Output values",
-    "Examples",
-    "Limitations and bias",
-    "Citation",
-]
 
 
 def test_the_table_of_metrics_is_the_folder_and_a_metric_imports_nothing_heavy() -> None:
@@ -50,15 +41,10 @@ def test_folder_is_complete(name: str) -> None:
     folder = ROOT / "metrics" / name
     for file in (f"{name}.py", "README.md", "requirements.txt"):
         assert (folder / file).stat().st_size, file
-    body = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
     card = metadata_load(folder / "README.md")
     assert card is not None
     assert card["title"] == name
     assert {"evaluate", "metric"} <= set(card["tags"])
-    for section in SECTIONS:
-        assert f"# {section}\n" in body, section
-    for word in ("**Range**", "**Direction**"):
-        assert word in body, word
 
 
 @pytest.mark.parametrize("name", FOLDERS)

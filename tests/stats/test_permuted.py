@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from seesaw_cf.stats import permuted
 from seesaw_cf.stats.bootstrap import Floats
@@ -15,6 +16,7 @@ from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_me
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.multiple import ClusterFlips
 from seesaw_cf.stats.permuted import LabelledPeople
+from seesaw_cf.types import Estimate
 
 
 def one_by_one(edit: Codes, person: Codes, values: Floats, member: Floats, other: Floats) -> Floats:
@@ -26,15 +28,12 @@ def one_by_one(edit: Codes, person: Codes, values: Floats, member: Floats, other
         if not both.any():
             continue
         parts = [case_weights(edit, own & both[edit]) for own in rows]
-        found[:, column] = [2 * t_p(one) for one in clustered_means(values, parts, {"edit": edit, "person": person})]
+        found[:, column] = [two_sided(one) for one in clustered_means(values, parts, {"edit": edit, "person": person})]
     return found
 
 
-def t_p(one: object) -> float:
-    from scipy import stats
-
-    value, stderr, df = (getattr(one, name) for name in ("value", "stderr", "df"))
-    return float(stats.t.sf(abs(value) / stderr, df))
+def two_sided(found: Estimate) -> float:
+    return float(2 * stats.t.sf(abs(found.value) / found.stderr, found.df))
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -139,14 +138,7 @@ def test_the_statistic_after_a_flip_is_that_of_flipped_values(seed: int, contras
     signs = 2.0 * np.random.default_rng(seed).integers(0, 2, (30, CLUSTERS), dtype=np.int8) - 1
     for sign, p in zip(signs, drawn[:, 0]):
         estimate = clustered_mean(values * sign[CODE], parts, {"cluster": CODE})
-        t = estimate.value / estimate.stderr
-        assert p == pytest.approx(_two_sided(t, estimate.df), rel=1e-6, abs=1e-9)
-
-
-def _two_sided(t: float, df: float) -> float:
-    from scipy import stats
-
-    return float(2 * stats.t.sf(abs(t), df))
+        assert p == pytest.approx(two_sided(estimate), rel=1e-6, abs=1e-9)
 
 
 def test_p_is_the_share_of_all_sign_patterns() -> None:
