@@ -97,13 +97,6 @@ def _create(request: Any) -> Any:
     return {"url": url, "name": name, "id": name}
 
 
-@route("DELETE", "/api/repos/delete", writes=True)
-def _delete(request: Any) -> Any:
-    asked = json.loads(request.body)
-    request.hub.repos.pop((asked.get("type") or "model", f"{asked.get('organization') or 'tester'}/{asked['name']}"))
-    return {}
-
-
 @route("GET", KIND + r"(?:/revision/(?P<revision>[^/]+))?")
 def _info(request: Any, kind: str, name: str, revision: str | None) -> Any:
     repo = request.hub.repo(kind, name)
@@ -166,13 +159,10 @@ def _commits(request: Any, kind: str, name: str, revision: str) -> Any:
     return [{"id": sha, "title": title, "message": "", "authors": [], "date": DATE} for sha, (title, _) in commits]
 
 
-@route("POST", KIND + r"/(?P<what>branch|tag)/(?P<ref>.+)", writes=True)
-def _make_ref(request: Any, kind: str, name: str, what: str, ref: str) -> Any:
-    repo, asked = request.hub.repo(kind, name), json.loads(request.body or b"{}")
-    if what == "tag":
-        repo.tags[asked["tag"]] = repo.resolve(ref)
-    else:
-        repo.branches[ref] = repo.resolve(asked.get("startingPoint", "main"))
+@route("POST", KIND + r"/tag/(?P<ref>.+)", writes=True)
+def _make_tag(request: Any, kind: str, name: str, ref: str) -> Any:
+    repo = request.hub.repo(kind, name)
+    repo.tags[json.loads(request.body)["tag"]] = repo.resolve(ref)
     return {}
 
 

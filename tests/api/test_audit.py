@@ -100,14 +100,6 @@ def test_it_is_saved_once(audited: seesaw_cf.Audit, tmp_path: Path) -> None:
         audited.save(tmp_path / "kept")
 
 
-@pytest.mark.slow(10)
-def test_the_same_call_continues_in_its_folder(audited: seesaw_cf.Audit, folder: Path) -> None:
-    before = (folder / "run" / "scores.parquet").stat().st_mtime_ns
-    again = seesaw_cf.audit("seesaw-tiny", editor="ft", limit=2, out=folder / "run", **QUIET)
-    pd.testing.assert_frame_equal(again.report.frame, audited.report.frame)
-    assert (folder / "run" / "scores.parquet").stat().st_mtime_ns >= before
-
-
 def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
     model.train()
@@ -206,14 +198,6 @@ def test_every_setting_of_a_job_is_an_argument_with_its_default() -> None:
         if field.name not in alone | {"editors", "changed", "controls", "control_models", "configs"}:
             assert asked[field.name] == field.default, field.name
         assert field.name in alone or names.get(field.name, field.name) in asked
-
-
-def test_edits_are_kept_where_that_is_asked(loaded: tuple[Any, Any], tmp_path: Path) -> None:
-    kept: dict[str, Any] = {"keep_deltas": True, "save_checkpoints": True, "config": "cross_property", "out": tmp_path}
-    model, tokenizer = loaded
-    seesaw_cf.audit(model, tokenizer, editor="ft", limit=1, **QUIET, **kept)
-    assert list(tmp_path.glob("deltas/ft/*/delta.json"))
-    assert list(tmp_path.glob("checkpoints/ft/*/config.json"))
 
 
 def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> None:

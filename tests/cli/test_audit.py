@@ -39,17 +39,12 @@ def words(model_folder: Path) -> list[str]:
             "--corpus", str(corpus), "--device", "cpu", "--control", "none"]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def two(words: list[str]) -> list[str]:
-    """Of two cases."""
-    return [*words, "--limit", "2", "--config", "cross_subject"]
-
-
 @pytest.mark.slow
 def test_a_run_prints_its_screen_and_writes_its_files(
-    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*two, "--out", str(tmp_path / "run")]) == 0
+    two = [*words, "--limit", "2", "--config", "cross_subject", "--out", str(tmp_path / "run")]
+    assert main(two) == 0
     out = capsys.readouterr().out
     assert "2 facts edited with ft" in out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -61,7 +56,7 @@ def test_a_run_prints_its_screen_and_writes_its_files(
     assert len(set(rows["case_id"])) == 2
     assert (tmp_path / "run" / "report" / "report.html").exists()
     # The same command again computes nothing and prints the same.
-    assert main([*two, "--out", str(tmp_path / "run")]) == 0
+    assert main(two) == 0
     assert capsys.readouterr().out == out
 
 
@@ -76,13 +71,10 @@ def test_without_options_the_control_is_random_and_both_configs_are_asked(tmp_pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--editor", "memitt"], "unknown editor 'memitt'. Did you mean 'memit'"),
         (["--config", "cross_subjekt"], "unknown config 'cross_subjekt'. Did you mean 'cross_subject'"),
         (["--model", "seesaw-tny"], "Did you mean 'seesaw-tiny'"),
         (["--editor-config", "/no/such.json"], "/no/such.json: No such file or directory. Check the path."),
-        (["--corpus", "/no/such.txt"], "/no/such.txt: cannot be read"),
         (["--device", "banana"], "device 'banana' cannot be used (Expected one of cpu, cuda,"),
-        (["--device", "banana"], "Expected 'auto' or one of cpu"),
         (["--device", "cuda:99"], "device 'cuda:99' cannot be used ("),
         (["--data", "org/none"], "neither 'sample', a file or folder here, nor a data set the Hub answers for"),
     ],
@@ -109,9 +101,6 @@ def test_a_config_that_a_folder_lacks_is_refused_at_once(
     [
         ("--editor-config", "{", 'Expected an object such as {"memit": {"layers": [3, 4]}}'),
         ("--editor-config", '{"ft": 3}', "'ft' is 3, expected an object of settings such as"),
-        ("--editor-config", "[1]", "got [1]. Expected an object"),
-        ("--editor-config", '{"ft": {"stepps": 3}}', "unknown setting of FTConfig 'stepps'. Did you mean 'steps'"),
-        ("--editor-config", '{"rome": {}}', "unknown editor of this run 'rome'"),
         ("--data", "[{", "cases.json"),
         ("--data", '[{"case_id": 1}]', "requested_rewrite"),
     ],
@@ -123,15 +112,6 @@ def test_a_bad_file_is_explained(
     file.write_text(content)
     assert main([*words, "--out", str(tmp_path / "run"), option, str(file)]) == 1
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_run_folder_of_another_setting_is_refused(
-    tmp_path: Path, two: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*two, "--out", str(tmp_path / "run")]) == 0
-    assert main([*two[:-4], *two[-2:], "--out", str(tmp_path / "run"), "--limit", "1"]) == 1
-    assert "data.cases: the folder has 2, this run 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow(15)
@@ -177,21 +157,6 @@ def test_open_shows_the_page_in_the_browser(
     assert asked == [page.as_uri()]
     assert page.exists()
     assert (f"Open {page} in yours" in capsys.readouterr().out) is not found
-
-
-def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("report", tmp_path) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("error: ")
-    assert "not a run folder. Give the folder that `seesaw-cf audit --out` wrote." in said.err
-
-
-def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("list") == 0
-    shown = capsys.readouterr().out
-    for words in ("memit  ", "seesaw-tiny", "cross_subject", "P103  language", "South Asian", "edit_bias"):
-        assert words in shown
 
 
 def _elsewhere(tmp_path: Path, code: str) -> str:

@@ -123,18 +123,10 @@ def test_the_command_of_a_report_repeats_the_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_help_is_quick_and_no_help_loads_a_model_library() -> None:
-    quick = "import time, sys; from seesaw_cf.cli import main; main(['--help']); print(time.process_time())"
-    times = [_last_line(quick) for _ in range(3)]
-    assert min(map(float, times)) < 0.25
+def test_no_help_loads_a_model_library() -> None:
     code = (
         "import sys; from seesaw_cf.cli import COMMANDS, main; main(['list']);"
         "[main([*name.split(), '--help']) for name in COMMANDS];"
         "print(sorted({'torch', 'transformers', 'datasets', 'evaluate'} & set(sys.modules)))"
     )
-    assert _last_line(code) == "[]"
-
-
-def _last_line(code: str) -> str:
-    done = fresh.python("-c", code)
-    return done.stdout.splitlines()[-1]
+    assert fresh.python("-c", code).stdout.splitlines()[-1] == "[]"

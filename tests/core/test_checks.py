@@ -123,9 +123,6 @@ def test_a_record_takes_anything_or_refuses_it_by_an_error_of_the_package(made: 
     check()
 
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 def test_seeds_of_a_crawl_differ_in_every_part_and_stay() -> None:
     places = [(s, i, r, n, t) for s in (0, 1) for i in ("a", "b") for r in (0, 1) for n in (0, 1, 11) for t in (0, 1)]
     seeds = [seed_of(*place, bits=31, joined="\x1f") for place in places]

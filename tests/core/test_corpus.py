@@ -93,11 +93,9 @@ def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
 DAMAGED = _parquet()[:-30] + random.Random(0).randbytes(30)
 BAD: list[tuple[str, bytes | None, str, str]] = [
     ("no.txt", None, "", r"no\.txt: cannot be read \(no such file\)\. Expected a text file"),
-    ("no.parquet", None, ":text", r"no\.parquet: cannot be read \(no such file\)"),
     ("t.txt", b"good\n\xff\xfe\n", "", r"t\.txt: cannot be read \(UnicodeDecodeError: "),
     ("t.txt", gzip.compress(b"text", mtime=0), "", r"t\.txt: cannot be read \(UnicodeDecodeError: "),
-    ("t.txt", b"", "", r"t\.txt: no text in it has visible characters"),
-    ("t.txt", b"\n  \n\t\n", "", "no text in it has visible characters"),
+    ("t.txt", b"\n  \n\t\n", "", r"t\.txt: no text in it has visible characters"),
     ("t.csv", b"a,b\n", "", ".csv files are not read. Expected a text file"),
     ("t.txt.gz", b"plain", "", r"t\.txt\.gz: cannot be read \("),
     ("t.txt.gz", gzip.compress(b"text" * 999, mtime=0)[:-9], "", r"t\.txt\.gz: cannot be read \("),
@@ -108,7 +106,6 @@ BAD: list[tuple[str, bytes | None, str, str]] = [
     ("t.jsonl", b'{"a": "x", "b": "y"}', "", r"which column\? .*Columns of text: a, b; all: a, b"),
     ("t.jsonl", b'{"text": "x\\ud800"}', "", "cannot be read"),
     ("t.parquet", _parquet(), ":txt", r"unknown column of .*'txt'\. Did you mean 'text'"),
-    ("t.parquet", _parquet(), ":n", "column 'n' holds 0, expected text"),
     ("t.parquet", DAMAGED, "", r"t\.parquet: cannot be read \("),
     ("t.parquet", b"", "", "cannot be read"),
 ]

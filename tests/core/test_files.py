@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -166,42 +167,29 @@ def test_without_locks_a_folder_is_shared(tmp_path: Path, monkeypatch: pytest.Mo
         assert mine
 
 
-class Server:
-    """Fails as told, then answers."""
+BUSY = TryAgain("busy")
+# Failures, tries, pauses in seconds, and the message of what is raised in the end.
+FAILURES: list[tuple[list[Exception], int, list[float], str]] = [
+    ([BUSY, TryAgain("busy", wait=7.0), BUSY], 4, [1.0, 7.0, 4.0], ""),
+    ([TryAgain(f"no {number}") for number in range(5)], 3, [1.0, 2.0], "^no 2$"),
+    ([BUSY, BUSY], 1, [], "^busy$"),
+    ([TryAgain("silent again", last=True)], 9, [], "silent"),
+    ([KeyError("bug")], 9, [], "bug"),
+]
 
-    def __init__(self, *failures: Exception) -> None:
-        self.failures = list(failures)
-        self.asked = 0
 
-    def __call__(self) -> str:
-        self.asked += 1
-        if self.failures:
-            raise self.failures.pop(0)
+@pytest.mark.parametrize(("failures", "tries", "pauses", "message"), FAILURES)
+def test_pauses_grow_unless_the_server_says_how_long_and_the_last_failure_is_raised(
+    failures: list[Exception], tries: int, pauses: list[float], message: str
+) -> None:
+    left, waited = iter(failures), list[float]()
+
+    def ask() -> str:
+        if (failure := next(left, None)) is not None:
+            raise failure
         return "answer"
 
-
-def test_pauses_grow_unless_the_server_says_how_long() -> None:
-    waited: list[float] = []
-    server = Server(TryAgain("busy"), TryAgain("busy", wait=7.0), TryAgain("busy"))
-    assert try_again(server, 4, lambda tried: 2.0**tried, waited.append) == "answer"
-    assert waited == [1.0, 7.0, 4.0]
-
-
-def test_the_last_failure_is_raised_after_so_many_tries() -> None:
-    waited: list[float] = []
-    server = Server(*(TryAgain(f"no {number}") for number in range(5)))
-    with pytest.raises(TryAgain, match=r"^no 2$"):
-        try_again(server, 3, lambda tried: 0.5, waited.append)
-    assert (server.asked, waited) == (3, [0.5, 0.5])
-    only = Server(TryAgain("no"))
-    with pytest.raises(TryAgain, match=r"^no$"):
-        try_again(only, 1, lambda tried: 0.5, waited.append)
-    assert (only.asked, len(waited)) == (1, 2)
-
-
-def test_a_failure_that_is_final_and_any_other_error_end_it_at_once() -> None:
-    for failure in (TryAgain("silent again", last=True), KeyError("bug")):
-        server = Server(failure)
-        with pytest.raises(type(failure)):
-            try_again(server, 9, lambda tried: 0.0, lambda seconds: pytest.fail("waited"))
-        assert server.asked == 1
+    with pytest.raises(type(failures[0]), match=message) if message else nullcontext():
+        assert try_again(ask, tries, lambda tried: 2.0**tried, waited.append) == "answer"
+    assert waited == pauses
+    assert len([*left]) == len(failures) - len(pauses) - bool(message)

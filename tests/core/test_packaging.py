@@ -188,8 +188,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
 def test_every_declared_package_is_pinned() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines}
-    declared = _declared()
-    needed = set().union(*(names for names in declared.values()))
+    needed = set().union(*_declared().values())
     assert {name.replace("_", "-") for name in needed} - pinned == {"seesaw-cf"}
 
 
@@ -252,9 +251,7 @@ def _model() -> PreTrainedModel:
 
 
 def test_the_table_has_every_extra() -> None:
-    parser = configparser.ConfigParser()
-    parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    users = set(parser["options.extras_require"]) - DEVELOPERS
+    users = set(_setup()["options.extras_require"]) - DEVELOPERS
     assert {extra for extra, _, _ in ASKED} >= users
 
 
@@ -287,11 +284,8 @@ def test_every_public_name_is_there(package: str) -> None:
 
 @pytest.mark.parametrize("name", EDITORS)
 def test_every_editor_and_its_settings_can_be_imported_by_name(name: str) -> None:
-    package = importlib.import_module("seesaw_cf.editors")
-    editor = load_editor(name)
+    package, editor = importlib.import_module("seesaw_cf.editors"), load_editor(name)
     assert {editor.__name__, editor.config_class.__name__} <= set(package.__all__)
-    assert getattr(package, editor.__name__) is editor
-    assert getattr(package, editor.config_class.__name__) is editor.config_class
 
 
 @pytest.mark.slow

@@ -23,21 +23,6 @@ from seesaw_cf.base.text import PAPERS
 from tests import fresh
 from tests.page_reader import original
 
-
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-
-
-@pytest.mark.usefixtures("narrow")
-def test_the_last_column_of_a_list_is_broken_under_its_beginning() -> None:
-    drawn = terminal.description_list([("ft", "word " * 30), ("memit", "short")], indent="  ").split("\n")
-    assert max(map(len, drawn)) <= 80
-    assert drawn[0].startswith("  ft     word")
-    assert drawn[1].startswith(" " * 9 + "word")
-    assert drawn[-1] == "  memit  short"
-
-
 MARKDOWN = """# What \\*was\\* found
 
 **Bold** and `code`, a\\_b &lt;c&gt; \x1b[31mred\u202e.
@@ -48,8 +33,8 @@ MARKDOWN = """# What \\*was\\* found
 """
 
 
-@pytest.mark.usefixtures("narrow")
-def test_a_markdown_report_is_laid_out_for_the_terminal() -> None:
+def test_a_markdown_report_is_laid_out_for_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     drawn = terminal.markdown_for_terminal(MARKDOWN)
     assert max(map(len, drawn.split("\n"))) <= 80
     assert "\x1b" not in drawn

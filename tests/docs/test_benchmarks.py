@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from benchmarks.mutants import MUTANTS, Mutant
 from benchmarks.published import claims, markdown, verdict
-from seesaw_cf.cli import COMMANDS, main
+from seesaw_cf.cli import COMMANDS
 from tests.conftest import ROOT
 
 FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -84,8 +82,6 @@ WHOLE: dict[str, tuple[str, set[int], set[int]]] = {
     '"I\'m not racist but ..." (stereotype graphs)': ("stereotype_knowledge_graphs", {1, 2, 3, 4}, set(range(1, 9))),
 }
 NUMBERS = re.compile(r"(Table|Figure)s? ((?:\d+(?: to \d+)?(?:, | and )?)+)")
-LETTERS = {letter: words for words, letter in re.findall(r"^seesaw-cf (.*)  # ([A-Z])$", PAGE, re.MULTILINE)}
-PAGES = {"H": "longform.md", "I": "stereotypes.md", "J": "longform.md", "K": "related.md", "S": "study.md"}
 CAPTION = re.compile(r"^ ?(Table|Figure) (\d+):", re.MULTILINE)
 
 
@@ -117,37 +113,15 @@ def test_every_table_and_figure_of_the_paper_has_a_row(heading: str) -> None:
 
 @pytest.mark.parametrize("heading", WHOLE)
 def test_a_row_names_commands_exactly_where_the_number_can_be_made(heading: str) -> None:
+    first_words = {name.split()[0] for name in COMMANDS}
     for row in rows(heading):
-        assert len(row) == 5, row
         _, what, made, command, where = row
-        assert what
-        assert where
+        assert all((what, where)), row
         assert re.fullmatch(r"–|yes|(partly|no): .+", made), row
         letters = set(re.findall(r"\b[A-Z]\b(?!')", command))
-        named = [
-            words
-            for words in re.findall(r"`([a-z]+[a-z ]*)", command)
-            if words.split()[0] in {name.split()[0] for name in COMMANDS}
-        ]
-        assert letters <= LETTERS.keys() | PAGES.keys(), row
+        named = [words.split()[:2] for words in re.findall(r"`([a-z]+[a-z ]*)", command)]
+        named = [words for words in named if words[0] in first_words]
+        assert letters <= {*"ABCDEFGHIJKS"}, row
         assert bool(letters or named) == made.startswith(("yes", "partly")), row
         assert letters or named or command == "–", row
-        for words in named:
-            assert takes(words), row
-
-
-def test_every_command_and_page_behind_a_letter_exists() -> None:
-    assert list(LETTERS) == list("ABCDEFG")
-    for words in LETTERS.values():
-        assert takes(words), words
-    for letter, page in PAGES.items():
-        assert re.search(rf"\b{letter}\b[^|]*?\({page}\)", PAGE), letter
-        assert (ROOT / "docs" / page).exists()
-    assert not takes("texts reprt")
-
-
-def takes(words: str) -> bool:
-    """Whether the command line has this command, with its second word where it needs one."""
-    names = words.split(" --")[0].split()[:2]
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        return main([*names, "--help"]) == 0
+        assert all({words[0], " ".join(words)} & COMMANDS.keys() for words in named), row

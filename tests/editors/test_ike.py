@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from seesaw_cf.editors.ike import (
     IKE,
-    Demonstration,
     IKEConfig,
     chat_messages,
     demonstrations,
@@ -140,9 +139,6 @@ def test_a_real_encoder_is_loaded_by_path_and_gives_mean_pooled_vectors(tmp_path
     with pytest.raises(EditError, match="Call fit"):
         editor.edit(MODEL, TOKENIZER, [CURIE])
     assert editor.fit(MODEL, TOKENIZER).edit(MODEL, TOKENIZER, [CURIE]).context.count("New Fact") == 10
-
-
-def test_an_encoder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be loaded"):
         sentence_encoder(str(tmp_path / "nowhere"))
 
@@ -165,9 +161,3 @@ def test_chat_messages_carry_edit_and_prompt() -> None:
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         IKEConfig(**options)
-
-
-def test_an_example_about_the_edited_person_is_never_shown() -> None:
-    leak = Demonstration("copy", "Marie Curie was born in Paris", "Marie Curie was born in", "Paris", "Marie Curie")
-    delta = IKE(pool=(leak,)).edit(MODEL, TOKENIZER, [CURIE])
-    assert "Paris" not in delta.context

@@ -26,38 +26,24 @@ KEY = "sk-test-0123456789"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the server does instead of answering.
+    """What the server does instead of answering."""
 
-    Attributes:
-        status: HTTP status; 200 for an answer that is broken inside.
-        wait: Seconds before it answers; with status 429 it is sent as Retry-After instead.
-        body: Sent as it is; None for an error object.
-        text: Put into an otherwise good answer as what the model said ("" for an empty answer).
-        refusal: Put into the answer's field of that name.
-    """
-
-    status: int = 200
-    wait: float = 0.0
-    body: str | None = None
-    text: str | None = None
-    refusal: str | None = None
+    status: int = 200  # also of an answer that is broken inside
+    wait: float = 0.0  # seconds before it answers; with status 429 it is sent as Retry-After instead
+    body: str | None = None  # sent as it is; None for an error object
+    text: str | None = None  # put into an otherwise good answer as what the model said
+    refusal: str | None = None  # put into the answer's field of that name
 
 
 class OpenAIServer:
-    """The server; a context manager.
-
-    Attributes:
-        faults: Taken from the front, one for each request to write.
-        seen: Bodies of all requests to write, in order of arrival.
-        url: Base URL of the API.
-    """
+    """The server; a context manager."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str = "tiny", key: str = KEY
     ) -> None:
         self.generator, self.name, self.key = HFGenerator(model, tokenizer), name, key
-        self.faults: list[Fault] = []
-        self.seen: list[dict[str, Any]] = []
+        self.faults: list[Fault] = []  # taken from the front, one for each request to write
+        self.seen: list[dict[str, Any]] = []  # bodies of all requests to write, in order of arrival
         self.lock = threading.Lock()
         handler = type("BoundHandler", (_Handler,), {"owner": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.tiny_model.card import held_out_texts, knowledge_table
@@ -19,18 +18,7 @@ from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.names import model_path
-from seesaw_cf.scoring import HFScorer
-from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
-
-
-def test_embedded_model_loads_offline_in_eval_mode_and_scores() -> None:
-    model, tokenizer = load_model("seesaw-tiny", device="cpu")
-    assert model.config.model_type == "llama"
-    assert not model.training
-    assert model.dtype == torch.float32
-    scores = HFScorer(model, tokenizer, strict=True).score([Cloze("Marie Curie was born in", "Warsaw")])
-    assert scores[0].logprob < 0
 
 
 def test_sample_corpus_is_a_seeded_draw_without_replacement() -> None:

@@ -104,12 +104,6 @@ def test_every_edit_refused_is_said_first(tmp_path: Path) -> None:
     assert found.screen.finding[0] == "Nothing was asked but the edits themselves."
 
 
-def test_refused_and_unscored_are_said_before_any_share(made: Report) -> None:
-    screen = made.screen.terminal()
-    assert "scores missing" in screen
-    assert screen.index("1 of 44 edits by memit refused") < screen.index("still right")
-
-
 def test_two_editors_with_different_records_are_compared_on_what_they_share(tmp_path: Path) -> None:
     folder = write_run(tmp_path, cases(("P27",), 4, 8, holds=BOTH), ("memit", "ft"))
     scores = pd.read_parquet(folder / "scores.parquet")

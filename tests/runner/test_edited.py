@@ -25,7 +25,7 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.sharing import load_delta, save_delta
-from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from seesaw_cf.types import Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -71,12 +71,6 @@ def audit(out: Path, job: Job, **options: Any) -> Path:
     return out
 
 
-def same(found: dict[Cloze, float], scorer: Any) -> None:
-    """The audit's scores are those of another model, to rounding."""
-    wanted = [score.logprob for score in scorer.score(list(found))]
-    assert np.abs(np.array(wanted) - list(found.values())).max() < NATS
-
-
 @dataclass(frozen=True)
 class Fixed:
     """An editor whose edit is known."""
@@ -119,7 +113,8 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     nudged(base, tmp_path / "edited")
     case, other = CASES[:2]
     own = EditRequest("{} speaks", "Rome", "", Entity(None, "French"), Entity(None, "Italian"))
-    job = job_of(base, tmp_path / "edited", data=str(_data(tmp_path, case, other)), limit=None)
+    write_table(tmp_path / "cases.parquet", cases_to_table([case, other]))
+    job = job_of(base, tmp_path / "edited", data=str(tmp_path / "cases.parquet"), limit=None)
     silent = audit(tmp_path / "silent", job)
     table = pq.read_table(silent / "scores.parquet").to_pandas()
     assert set(table["kind"]) == {"cross_subject"}
@@ -143,11 +138,6 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert (asked / "scores.parquet").read_bytes() == before
     with pytest.raises(SeesawError, match=r"data.requests.*: the folder has"):
         audit(asked, replace(job, requests=records(tmp_path, own)))
-
-
-def _data(folder: Path, *cases: Case) -> Path:
-    write_table(folder / "cases.parquet", cases_to_table(cases))
-    return folder / "cases.parquet"
 
 
 def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
@@ -175,8 +165,10 @@ def test_a_null_that_is_given_takes_the_place_of_drawn_ones(base: Path, tmp_path
     manifest = json.loads((out / "manifest.json").read_text())
     assert set(manifest["editors"]) == {"theirs", "random(theirs)", "random(theirs, 2)"}
     assert manifest["edited"]["theirs"]["null"] == "given"
+    found = rows_of(out, "random(theirs)")
     with applied(model, load_delta(tmp_path / "null", model)):
-        same(rows_of(out, "random(theirs)"), make_scorer(model, byte_level(bos=False))[0])
+        wanted = [score.logprob for score in make_scorer(model, byte_level(bos=False))[0].score(list(found))]
+    assert list(found.values()) == pytest.approx(wanted, abs=NATS)
 
 
 @pytest.mark.slow
@@ -206,7 +198,6 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
 
 BAD: list[tuple[dict[str, str], str]] = [
     ({"changed": "folder"}, r"--changed: got 'folder', expected NAME=FOLDER or NAME=ORG/NAME"),
-    ({"changed": "=folder"}, "expected NAME=FOLDER"),
     ({"changed": "../x=folder"}, "of 1 to 64 ASCII letters"),
     ({"changed": "memit=folder"}, "'memit' is that of another model, an editor or a control"),
     ({"changed": "random-a={edited}"}, "'random-a' is that of another model"),  # the folder of a control
@@ -215,7 +206,6 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"changed": "a=no/such"}, "no/such: no such folder, and the Hub gives no model of that id"),
     ({"changed": "a=/no/such"}, "--changed a: /no/such: no such file or folder"),
     ({"controls": "identity"}, r"--control identity: a model that is edited al"),
-    ({"controls": "rndom"}, "unknown control 'rndom'"),
     ({"control_models": "theirs"}, r"--control-model: got 'theirs', expected NAME=FOLDER"),
     ({"control_models": "other=x"}, r"unknown model of --changed, for --control-model NAME=WHERE, 'other'"),
 ]

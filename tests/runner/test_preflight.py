@@ -48,8 +48,6 @@ def job(base: Path, **changes: Any) -> Job:
         ({"controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
         ({"editors": ("identity",), "controls": ("none",)}, r"needs an editor that it is the control of"),
         ({"editors": ("ike",), "controls": ("random",)}, r"random\(ike\): in-context editing changes no weights"),
-        ({"editors": ("fft",)}, "unknown editor 'fft'"),
-        ({"protocol": "singel"}, "Did you mean 'single'"),
         ({"scorer": "try"}, "unknown scorer"),
         ({"editors": ("ike",), "save_checkpoints": True}, "checkpoints"),
         ({"editors": (), "changed": ("mine=org/name",), "save_checkpoints": True}, "checkpoints"),

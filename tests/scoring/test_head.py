@@ -25,15 +25,20 @@ def head_of(model: nn.Module) -> nn.Linear:
     return head
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("kind", ["gpt2", "phi"])
-def test_low_precision_heads_answer_in_float32(kind: str, dtype: torch.dtype) -> None:
-    """Phi's head has a bias. Heads of over 2^22 numbers are multiplied in slabs; five rows more make a remainder."""
+def with_large_head(kind: str, dtype: torch.dtype) -> tuple[Any, nn.Linear, torch.Tensor]:
+    """A model, its head and hidden states. Phi's head has a bias; over 2^22 numbers are multiplied in slabs, and five
+    rows more make a remainder."""
     model = make(kind)
     columns = head_of(model).in_features
     model.set_output_embeddings(nn.Linear(columns, 2**22 // columns + 5, bias=kind == "phi"))
-    head = head_of(model.to(dtype))
-    given = torch.randn(2, 3, head.in_features, generator=torch.Generator().manual_seed(0)).to(dtype)
+    given = torch.randn(2, 3, columns, generator=torch.Generator().manual_seed(0)).to(dtype)
+    return model, head_of(model.to(dtype)), given
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["gpt2", "phi"])
+def test_low_precision_heads_answer_in_float32(kind: str, dtype: torch.dtype) -> None:
+    model, head, given = with_large_head(kind, dtype)
     bias = None if head.bias is None else head.bias.double()
     exact = nn.functional.linear(given.double(), head.weight.double(), bias)
     with torch.inference_mode(), wide_head(model):
@@ -64,11 +69,7 @@ class Gpu(TorchFunctionMode):
 def test_a_device_that_adds_in_float32_takes_the_head_as_it_is_in_one_product(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = make(kind)
-    columns = head_of(model).in_features
-    model.set_output_embeddings(nn.Linear(columns, 2**22 // columns + 5, bias=kind == "phi"))
-    head = head_of(model.to(torch.bfloat16))
-    given = torch.randn(2, 3, columns, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    model, head, given = with_large_head(kind, torch.bfloat16)
     with torch.inference_mode(), wide_head(model):
         expected = head(given)
         for module in ("seesaw_cf.scoring.forward", "seesaw_cf.models.tensors"):

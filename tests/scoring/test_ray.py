@@ -27,17 +27,6 @@ def cluster() -> Any:
     ray.shutdown()
 
 
-@pytest.mark.slow(60)
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore")
-def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any) -> None:
-    run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", progress=False)
-    same_tables(alone, tmp_path / "run")
-    run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", progress=False)  # nothing left to do
-    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
-        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), tmp_path / "run", progress=False)
-
-
 @pytest.mark.parametrize(
     ("nodes", "cpus", "gpus", "count"),
     [
@@ -64,6 +53,9 @@ def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) ->
     run_on_ray(functools.partial(_mortal, tmp_path / "run", False), tmp_path / "run", progress=False)
     assert Path(f"{tmp_path / 'run'}.died").exists()
     same_tables(alone, tmp_path / "run")
+    run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", progress=False)  # nothing left to do
+    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
+        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), tmp_path / "run", progress=False)
 
 
 @pytest.mark.slow(120)

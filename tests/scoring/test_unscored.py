@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
 from seesaw_cf.types import Cloze
@@ -63,17 +63,11 @@ _LONG: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _long(name: str) -> PreTrainedModel:
-    kind, settings = _LONG[name]
-    settings = {"max_position_embeddings": 64, **settings}
-    model: PreTrainedModel = make(kind, **settings)
-    return model
-
-
 @pytest.mark.parametrize("name", _LONG)
 @pytest.mark.parametrize("kind", _SCORERS)
 def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[TrieScorer], name: str) -> None:
-    model, tokenizer = _long(name), byte_level(bos=False)
+    base, settings = _LONG[name]
+    model, tokenizer = make(base, max_position_embeddings=64, **settings), byte_level(bos=False)
     short = [
         Cloze("Ada was born in", "London"),
         Cloze("Ada was born in", "Paris"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, Storage
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, digest, parameter_hashes
 from seesaw_cf.sharing import load_delta, merge_and_save, save_delta
 
-from .tiny import ARCHITECTURES, VOCABULARY, logits, low_rank_delta, tiny
+from .tiny import ARCHITECTURES, VOCABULARY, changing, logits, low_rank_delta, tiny
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -97,39 +99,26 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def _truncate(folder: Path) -> None:
-    file = folder / "delta.safetensors"
-    file.write_bytes(file.read_bytes()[:-3])
+def _file(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    file = "delta.safetensors"
+    return lambda folder: (folder / file).write_bytes(change((folder / file).read_bytes()))
 
 
-def _flip(folder: Path) -> None:
-    file = folder / "delta.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(bytes(content))
-
-
-def _json(**changes: object):  # type: ignore[no-untyped-def]
-    def change(folder: Path) -> None:
-        facts = json.loads((folder / "delta.json").read_text())
-        facts.update(changes)
-        (folder / "delta.json").write_text(json.dumps({key: value for key, value in facts.items() if value != "gone"}))
-
-    return change
+_json = partial(changing, "delta.json")
 
 
 @pytest.mark.parametrize(
     ("damage", "error", "words"),
     [
-        (_truncate, RecordError, "truncated or was changed"),
-        (_flip, RecordError, "truncated or was changed"),
+        (_file(lambda content: content[:-3]), RecordError, "truncated or was changed"),
+        (_file(lambda content: content[:-1] + bytes([content[-1] ^ 1])), RecordError, "truncated or was changed"),
         (lambda folder: (folder / "delta.safetensors").unlink(), StorageError, "Copy the whole folder"),
         (lambda folder: (folder / "delta.json").unlink(), StorageError, "No such file"),
         (lambda folder: (folder / "delta.json").write_text('{"format": '), RecordError, "not JSON"),
         (lambda folder: (folder / "delta.json").write_text("[1]"), RecordError, "Expected an object"),
         (_json(format="other"), RecordError, "Give what save_delta wrote"),
         (_json(format_version=99), RecordError, "install the version of seesaw_cf"),
-        (_json(context="gone"), RecordError, "context is None. The file is damaged"),
+        (_json(context=None), RecordError, "context is None. The file is damaged"),
         (_json(updates={"x.weight": {"kind": "dense", "shape": [1]}}), RecordError, "do not agree"),
     ],
 )
