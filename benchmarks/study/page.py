@@ -44,7 +44,7 @@ MODELS = {
     "smollm2": "SmolLM2",
     "gemma3-270m": "Gemma 3",
     "qwen2.5-0.5b": "Qwen2.5",
-    "smollm2-changed": "SmolLM2, changed as a whole",
+    "smollm2-changed": "SmolLM2, changed",
     "smollm2-released": "SmolLM2, released records",
 }
 LEVELS = {
@@ -57,13 +57,13 @@ WORDS = {
     "a little worse than its control": "a little worse",
     "better than its control": "better",
     "no more than its control": "no more",
-    "undetermined": "not decided",
+    "undetermined": "undecided",
     "not testable": "too few",
     "no control": "no control",
 }
 _HOLDS = {"target_new": "new", "target_true": "old"}
 _KEYS = ["model", "part", "relation", "holds", "axis", "group"]
-_UNITS = {"log-odds": " nats", "probability": "", "share": ""}
+_UNITS = {"log-odds": "", "probability": "ᵖ", "share": ""}
 _WIDEST = 100.0  # nats; a wider interval says nothing
 
 
@@ -91,13 +91,13 @@ def everybody(tables: Tables) -> str:
     table = tables["levels"][~_is_control(tables["levels"]["editor"])]
     rows = []
     for model, name in MODELS.items():
-        own = table[table["model"] == model]
+        own, runs = table[table["model"] == model], tables["runs"][tables["runs"]["model"] == model]
         tested, latest = first(own), newest(own)
+        (edits,) = set(runs.groupby("part")["edits"].max())
+        rows.append([f"**{name}**, {edits:.0f} edits", *[""] * len(LEVELS)])
         for editor in [part for part in NAMES if part in set(own["editor"])]:
-            cells = [_level(tested, latest, editor, level) for level in LEVELS]
-            edits = tables["runs"][(tables["runs"]["model"] == model) & (tables["runs"]["part"] == editor)]["edits"]
-            rows.append([name, named(editor), f"{edits.max():.0f}", *cells])
-    return markdown_table(["model", "after", "edits", *LEVELS.values()], rows, left=2)
+            rows.append([named(editor), *(_level(tested, latest, editor, level) for level in LEVELS)])
+    return markdown_table(["after", *LEVELS.values()], rows, left=1)
 
 
 def _level(tested: pd.DataFrame, latest: pd.DataFrame, editor: str, level: str) -> str:
@@ -136,22 +136,22 @@ def groups(tables: Tables) -> str:
     rows = [
         [
             f"{MODELS[row['model']]}, {named(row['editor'])}",
-            f"**{row['verdict']}**: {row['group']}",
+            f"**{row['verdict'].removesuffix(' off')}**: {row['group']}",
             f"{_HOLDS[row['holds']]}; {'all' if row['relation'] == 'all' else relation_name(row['relation'])}",
-            estimate(row["value"], row["low"], row["high"]) + _UNITS[row["scale"]],
-            _beside(control.loc[tuple(row[name] for name in _KEYS)]),
+            estimate(row["value"], row["low"], row["high"]) + _UNITS[row["scale"]] + _beside(control, row),
             p_value(row["p_adjusted"]),
             f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
         ]
         for row in table[table["verdict"].isin(AFFECTED) & ~_is_control(table["editor"])].to_dict("records")
     ]
-    heads = ["after", "group", "holders; edits of", "contrast", "control's", "p", "edits; people"]
+    heads = ["after", "group", "holders; edits of", "contrast (control's)", "p", "edits; people"]
     return markdown_table(heads, rows, left=3)
 
 
-def _beside(control: Any) -> str:
-    """Return the contrast of a control; a star: its interval is without 0."""
-    return estimate(control["value"]) + ("*" if control["low"] * control["high"] > 0 else "")
+def _beside(controls: pd.DataFrame, row: Row) -> str:
+    """Return the contrast of the control of a row; a star: its interval is without 0."""
+    own: Any = controls.loc[tuple(row[name] for name in _KEYS)]
+    return f" ({estimate(own['value'])}{'*' if own['low'] * own['high'] > 0 else ''})"
 
 
 def counts(tables: Tables) -> str:
@@ -163,7 +163,7 @@ def counts(tables: Tables) -> str:
         verdicts = own["verdict"].value_counts()
         equal, decided = int(verdicts.get("equivalent", 0)), int(own["verdict"].isin(AFFECTED).sum())
         rows.append([MODELS[str(model)], f"{len(own):,}", str(decided), str(equal), f"{len(own) - decided - equal:,}"])
-    return markdown_table(["model", "testable contrasts", "decided", "equal within the margin", "not decided"], rows)
+    return markdown_table(["model", "testable contrasts", "decided", "equal within the margin", "undecided"], rows)
 
 
 def took(tables: Tables) -> str:
@@ -212,7 +212,7 @@ def _noise(tables: Tables) -> str:
 
 
 def _fingerprints(tables: Tables) -> str:
-    runs = tables["runs"].drop_duplicates("model").to_dict("records")
+    runs = tables["runs"].drop_duplicates("model_fingerprint").to_dict("records")
     return ", ".join(f"{MODELS[row['model']]} `{row['model_fingerprint'][:16]}`" for row in runs)
 
 
