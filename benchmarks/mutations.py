@@ -60,7 +60,7 @@ def apply(mutant: Mutant, root: Path) -> None:
 def _copy(folder: str) -> Path:
     """A copy of the tracked folders, in which a test may fail."""
     root = Path(folder) / "tree"
-    skip = shutil.ignore_patterns("__pycache__", "results", "figures")
+    skip = shutil.ignore_patterns("__pycache__", "results")
     for name in _TOP:
         shutil.copytree(ROOT / name, root / name, symlinks=True, ignore=skip)
     for name in ("setup.cfg", "pyproject.toml"):

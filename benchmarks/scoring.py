@@ -2,11 +2,11 @@
 
     python benchmarks/scoring.py --cases ../shared/reference/seesaw --count 20
 
-writes benchmarks/results/scoring.json and benchmarks/figures/scoring.png. Times are CPU seconds, since others may share
-the machine, and all ways take turns. Two tokenizers stand for all, see `scoring_work.tokenizer`. The slow ways are
-timed on a part of the work: the published loop and plain batches on every nth prompt (`--part`, others in each turn),
-scaled by the number of prompts; lm_eval on the first cases (`--harness-part`; whole cases, so that its own sharing is
-kept), scaled by the number of tokens, at the fastest of three batch sizes.
+writes benchmarks/results/scoring.json. Times are CPU seconds, since others may share the machine, and all ways take
+turns. Two tokenizers stand for all, see `scoring_work.tokenizer`. The slow ways are timed on a part of the work: the
+published loop and plain batches on every nth prompt (`--part`, others in each turn), scaled by the number of prompts;
+lm_eval on the first cases (`--harness-part`; whole cases, so that its own sharing is kept), scaled by the number of
+tokens, at the fastest of three batch sizes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.types import Cloze
 
 RESULTS = Path(__file__).parent / "results"
-FIGURES = Path(__file__).parent / "figures"
 
 
 def measure(model: Any, tokens: Any, name: str, work: list[Cloze], args: argparse.Namespace) -> dict[str, Any]:
@@ -133,28 +132,6 @@ def growth(model: Any, tokens: Any, work: dict[str, list[Cloze]]) -> dict[str, l
     return found
 
 
-def figure(rows: list[dict[str, Any]], file: Path) -> None:
-    """Bars: seconds of every way relative to the engine."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    ways = [way for way in ("loop", "lm_eval", "plain", "engine", "bound") if way in rows[0]["seconds"]]
-    drawing, axes = pyplot.subplots(figsize=(10, 3.4), layout="constrained")
-    for index, way in enumerate(ways):
-        places = [place + index * 0.8 / len(ways) for place in range(len(rows))]
-        heights = [row["times_the_engine"][way]["ratio"] if way != "engine" else 1.0 for row in rows]
-        bars = axes.bar(places, heights, 0.75 / len(ways), label=way)
-        axes.bar_label(bars, fmt=lambda ratio: f"{ratio:.{0 if ratio >= 20 else 1 if ratio > 1 else 2}f}", fontsize=6)
-    axes.set_yscale("log")
-    names = [f"{row['model']}\n{row['work']}\n{row['tokenizer']}" for row in rows]
-    axes.set_xticks([place + 0.3 for place in range(len(rows))], names)
-    axes.set_ylabel("CPU time / engine")
-    axes.legend(ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    drawing.savefig(file, dpi=120, format="png")
-
-
 def main() -> None:
     """Runs and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -192,8 +169,6 @@ def main() -> None:
             print(json.dumps(record["scoring"][-1]), flush=True)
             with atomic_path(RESULTS / "scoring.json") as file:
                 file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    with atomic_path(FIGURES / "scoring.png") as file:
-        figure(record["scoring"], file)
 
 
 if __name__ == "__main__":

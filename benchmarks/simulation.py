@@ -3,8 +3,8 @@
     python -m benchmarks.simulation ../shared/reference/seesaw [--draws 2000] [--only gender]
 
 takes from each released file which people are asked about under which edit and target (nothing else), gives people
-group labels, plants effects and counts how often each method errs. Writes benchmarks/results/simulation.{json,md,png},
-one crossing at a time, so that a stopped run goes on with `--only`.
+group labels, plants effects and counts how often each method errs. Writes benchmarks/results/simulation.{json,md} and
+docs/assets/{level,power}.png, one crossing at a time, so that a stopped run goes on with `--only`.
 
     python -m benchmarks.simulation --shares [--draws 2000]
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 from tqdm import tqdm
 
-from benchmarks.simulation_report import markdown, picture
+from benchmarks.simulation_report import markdown, pictures
 from seesaw_cf.base.files import write_text
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, case_weights
 from seesaw_cf.stats.crossing import Crossing
@@ -193,7 +193,7 @@ def single_rows(label: str, scenario: str, made: list[Design], found: dict[tuple
             "method": method,
             "false_positive_rate": None if refused else float((p_values(d) < 0.05).mean()),
             "coverage": None if refused else coverage(d),
-            "error_ratio": float(np.sqrt((d["stderr"] ** 2).mean()) / (d["estimate"] - d["truth"]).std()),
+            "error_ratio": round(float(np.sqrt((d["stderr"] ** 2).mean()) / (d["estimate"] - d["truth"]).std()), 4),
             "effective": {name: round(n, 1) for name, n in crossing.effective.items()},
             "n_prompts": int(design.default.used.sum()),
         }
@@ -248,7 +248,7 @@ def save(result: dict[str, Any], label: str, draws: int, seed: int) -> None:
         merged[part] = sorted(kept + result[part], key=lambda row: list(FILES).index(row["crossing"]))
     write_text(file, json.dumps(merged, indent=None, separators=(",", ":")).replace("},{", "},\n{") + "\n")
     write_text(RESULTS / "simulation.md", markdown(merged))
-    picture(merged, RESULTS / "simulation.png")
+    pictures(merged)
 
 
 def correlated_shares(rng: np.random.Generator, edits: int, prompts: int, share: float) -> Floats:

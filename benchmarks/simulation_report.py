@@ -1,14 +1,13 @@
-"""Tables and picture of `benchmarks/simulation.py`."""
+"""Tables and pictures of `benchmarks/simulation.py`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["markdown", "picture", "pooled"]
+__all__ = ["markdown", "pictures", "pooled"]
 
 METHODS = ("default", "published", "target")
 
@@ -60,14 +59,9 @@ def markdown(results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def picture(results: dict[str, Any], path: Path) -> None:
-    """False-positive rates per method, and power."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+def pictures(results: dict[str, Any]) -> None:
+    """Draw false-positive rates per method, level.png, and power, power.png, in docs/assets."""
+    level, axes = _figure()
     frame = pd.DataFrame(results["single"]).dropna(subset=["false_positive_rate"])
     crossings = list(dict.fromkeys(frame["crossing"]))
     names = [f"{crossing}, {estimand}" for crossing in crossings for estimand in ("mean", "contrast")]
@@ -75,22 +69,35 @@ def picture(results: dict[str, Any], path: Path) -> None:
         rows = frame[(frame["method"] == method) & frame["scenario"].isin(["null", "heterogeneous"])]
         y = [names.index(f"{c}, {e}") for c, e in zip(rows["crossing"], rows["estimand"])]
         rates = 100 * rows["false_positive_rate"].clip(lower=1e-3)
-        left.plot(
-            rates, y, marker, color=colour, alpha=0.6, label="published t-test" if method == "published" else method
-        )
-    left.axvspan(3.5, 6.5, alpha=0.2, color="#009E73")
-    left.set_xscale("log")
-    left.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
-    left.set_yticks(range(len(names)), names)
-    left.set_xlabel("false positives at nominal 5 %, per cent; one mark per group; band 3.5 to 6.5")
-    left.legend(frameon=False)
+        label = "published t-test" if method == "published" else method
+        axes.plot(rates, y, marker, color=colour, alpha=0.6, label=label)
+    axes.axvspan(3.5, 6.5, alpha=0.2, color="#009E73")
+    axes.set_xscale("log")
+    axes.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("false positives at nominal 5 %, per cent; one mark per group")
+    axes.legend(frameon=False)
+    _save(level, "level")
+    power, axes = _figure()
     for label in crossings:
         rows = pd.DataFrame([r for r in results["power"] if r["crossing"] == label])
         curve = rows.groupby("effect")["power"].mean()
-        right.plot(curve.index, 100 * curve, "o-", label=label)
-    right.axhline(80, color="black", linestyle=":", linewidth=1)
-    right.set(
-        xlabel="planted group effect (probability)", ylabel="power of the default method, per cent", ylim=(0, 102)
-    )
-    right.legend(frameon=False)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
+        axes.plot(curve.index, 100 * curve, "o-", label=label)
+    axes.axhline(80, color="black", linestyle=":", linewidth=1)
+    axes.set(xlabel="planted effect on a group (probability)", ylabel="power, per cent", ylim=(0, 102))
+    axes.legend(frameon=False)
+    _save(power, "power")
+
+
+def _figure() -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _save(figure: Any, name: str) -> None:
+    from docs.tools.first_page import ASSETS, small_picture
+
+    figure.savefig(ASSETS / f"{name}.png", dpi=140, metadata={"Software": None})
+    small_picture(ASSETS / f"{name}.png")
