@@ -19,7 +19,7 @@ from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import Manifest, model_name
-from seesaw_cf.report.sequence import report
+from seesaw_cf.report.sequence import SequenceReport, report
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
 _TABLES = ("edits", "people", "facts", "efficacy", "unscored", "written")
@@ -39,17 +39,44 @@ def report_several(
         notes: What a reader must know, besides in what the runs differ.
 
     Raises:
-        RunFolderError: A run is named twice, a folder is not a finished run, or the main forms of the runs differ.
+        RunFolderError: A run is named twice, a folder is not a finished run, the main forms of the runs differ, or some
+            runs made edits one after another and others did not, or were looked at elsewhere.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RunFolderError(f"report: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
     settings = settings or AuditSettings()
     titles = list(names) or [str(folder) for folder in folders]
     reports = [report(folder, settings) for folder in folders]
-    if any(own.run.protocol == "sequential" for own in reports):
-        raise RunFolderError("report: edits one after another are no mean with other runs. Report each run alone.")
     counts = Counter(name for own in reports for name in own.run.editors)
+    sequences = [(own, title) for own, title in zip(reports, titles, strict=True) if isinstance(own, SequenceReport)]
+    if sequences:
+        plans = {(*own.at, own.run.manifest["settings"]["orders"]) for own, _ in sequences}
+        if len(sequences) < len(reports) or len(plans) > 1:
+            raise RunFolderError(
+                "report: edits one after another are no mean with other runs, nor with runs that were looked at after "
+                "other numbers of edits, or in another number of orders. Report them apart."
+            )
+        return _sequences(sequences, counts, notes)
     return _together(list(zip(reports, titles, strict=True)), counts, notes, settings)
+
+
+def _sequences(
+    reports: Sequence[tuple[SequenceReport, str]], counts: Mapping[str, int], notes: Sequence[str]
+) -> SequenceReport:
+    """Return one report of several runs of edits one after another, checkpoint by checkpoint."""
+    first, _ = reports[0]
+    at = {
+        count: _together([(own.at[count], title) for own, title in reports], counts, notes, first.settings)
+        for count in first.at
+    }
+    curves, standing = list[pd.DataFrame](), dict[str, int]()
+    for own, title in reports:
+        names = {name: _called(name, title, counts) for name in own.curve["editor"].unique()}
+        curves.append(own.curve.replace({"editor": names}))
+        standing |= {names[name]: count for name, count in own.standing.items()}
+    frame = pd.concat([own.frame.assign(checkpoint=count) for count, own in at.items()], ignore_index=True)
+    run = at[max(min(standing.values()), min(at))].run
+    return SequenceReport(run, first.settings, frame, at=at, curve=pd.concat(curves), standing=standing)
 
 
 def _together(

@@ -348,6 +348,6 @@ class Run:
             write_table(self.out / "answers.parquet", pa.Table.from_pylist(texts, pa.schema([*ANSWERS, *self.columns])))
         nats, _ = tolerance(read_manifest(self.out))
         rows = (row for unit in facts for row in unit["edits"])
-        write_edits(self.out / "edits.parquet", rows, nats, pa.schema([*EDITS, *self.columns]))
         if self.plan:
             write_doses(self.store, self.editors, self.plan, nats)
+        write_edits(self.out / "edits.parquet", rows, nats, pa.schema([*EDITS, *self.columns]))

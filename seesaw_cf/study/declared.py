@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import yaml
 
@@ -21,7 +21,7 @@ from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, RUN_FAMILY, AuditSettings
 from seesaw_cf.models.editor import Overrides, Settings
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import PROTOCOLS, Job
 
 T = TypeVar("T")
 
@@ -72,12 +72,11 @@ def read_yaml(file: Path) -> dict[str, Any]:
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 _TOP = ("title", "models", "editors", "records")
 # Keys that are lists of names -> the known ones.
-_PROTOCOLS = ("single", "batch")  # edits one after another are no mean with other cells
-_LISTS = {"controls": CONTROLS, "protocols": _PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
+_LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
-    *("prompts", "prompts_per_person", "people_per_edit"),
+    *("prompts", "prompts_per_person", "people_per_edit", "checkpoints", "orders"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha")
 
@@ -121,7 +120,7 @@ class Study:
         models, records: Name -> what it stands for.
         editors: Name -> settings that differ from the preset.
         controls: Kinds of controls of every editor.
-        protocols: "single", "batch".
+        protocols: "single", "batch"; or "sequential" alone.
         options: Fields of `seesaw_cf.run.job.Job` that all cells share.
         audit: Margins and level, declared before looking.
         family: Columns that name a family of verdicts.
@@ -166,8 +165,7 @@ def read_study(file: Path) -> Study:
     place = f"{file}: "
     parts = {key: _named(str(file), key, values) for key in ("models", "editors", "records")}
     options = _fields(Job, place, _those(values, _OPTIONS))
-    _made(place, Job, model="seesaw-tiny", editors=("ft",), **options)  # as every cell will
-    return Study(
+    study = Study(
         title=checks.text(f"{place}title", values.get("title", file.stem), empty=False),
         models={name: _model(f"{place}models.{name}", value) for name, value in parts["models"].items()},
         editors={name: _editor(f"{place}editors", name, value) for name, value in parts["editors"].items()},
@@ -176,6 +174,15 @@ def read_study(file: Path) -> Study:
         audit=_made(place, AuditSettings, **_fields(AuditSettings, place, _those(values, _DECLARED))),
         **{name: _names(place + name, values[name], allowed) for name, allowed in _LISTS.items() if name in values},
     )
+    if study.protocols != ("sequential",) and {"sequential", "checkpoints", "orders"} & {*study.protocols, *options}:
+        raise RecordError(
+            f"{place}protocols are {shown([*study.protocols])}: checkpoints and orders are of edits one after another, "
+            "which are no mean with other cells. Declare protocols: [sequential] alone, or leave them out."
+        )
+    for protocol in study.protocols:  # as every cell will
+        editors: dict[str, Any] = {"editors": tuple(study.editors), "controls": study.controls}
+        _made(place, Job, model="seesaw-tiny", protocol=protocol, **editors, **options)
+    return study
 
 
 def _keys(where: str, values: object, allowed: Collection[str]) -> Mapping[str, object]:
@@ -205,7 +212,9 @@ def _fields(kind: Any, place: str, values: Mapping[str, object]) -> dict[str, An
     checked: dict[str, Any] = {}
     for name, value in values.items():
         hint = hints_of(kind)[name]
-        checked[name] = _names(place + name, value) if get_origin(hint) is tuple else value
+        if get_origin(hint) is tuple:
+            value = _names(place + name, value) if get_args(hint)[0] is str else items(place + name, value)
+        checked[name] = value
         check_value(place + name, checked[name], hint)
     return checked
 

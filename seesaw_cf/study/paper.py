@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.editors.control_names import is_control
@@ -146,8 +147,11 @@ def write_papers(report: Report, folder: Path) -> None:
         folder: Of the report.
 
     Raises:
+        RunFolderError: Edits were made one after another: their states have no mean.
         StorageError: A file could not be written.
     """
+    if report.run.protocol == "sequential":
+        raise RunFolderError("--paper: the papers' tables are of edits one at a time. Leave it out.")
     runs = report.parts or (report.run,)
     cells = paper_tables(runs)
     write_text(folder / "papers.md", _page(cells))

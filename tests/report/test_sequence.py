@@ -17,6 +17,9 @@ from seesaw_cf.errors import HarmError, RunFolderError
 from seesaw_cf.report import report
 from seesaw_cf.report.sequence import SequenceReport
 from seesaw_cf.report.several import report_several
+from seesaw_cf.study.paper import write_papers
+from tests.report.runs import cases as make_cases
+from tests.report.runs import write_run
 from tests.runner.test_sequence import COUNTS, run
 
 SETTINGS = AuditSettings(permutations=0)
@@ -123,7 +126,35 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert not any("broken" in sentence for sentence in stands.screen.finding)
 
 
+def test_sequences_of_several_runs_are_one_report_of_what_each_says_alone(
+    made: SequenceReport, folder: Path, tmp_path: Path
+) -> None:
+    other = _collapsed(folder, tmp_path / "other", lean=3)
+    both = report_several([folder, other.run.folder], SETTINGS, ["one", "two"])
+    assert isinstance(both, SequenceReport)
+    assert both.standing == {"lean [one]": 6, "lean [two]": 1}
+    assert "lean [two] has broken the model" in both.screen.finding[0]
+    for title, alone in (("one", made), ("two", other)):
+        rows = both.frame[(both.frame["editor"] == f"lean [{title}]") & ~both.frame["control"].str.startswith("lean")]
+        own = alone.frame[alone.frame["editor"] == "lean"]
+        columns = ["what", "checkpoint", "value", "low", "high", "verdict"]
+        pd.testing.assert_frame_equal(rows[columns].reset_index(drop=True), own[columns].reset_index(drop=True))
+        curve = both.curve[both.curve["editor"] == f"random(lean [{title}])"].drop(columns="editor")
+        expected = alone.curve[alone.curve["editor"] == "random(lean)"].drop(columns="editor")
+        pd.testing.assert_frame_equal(curve.reset_index(drop=True), expected.reset_index(drop=True))
+    both.write(tmp_path / "report")
+    assert {*pd.read_csv(tmp_path / "report" / "tables" / "levels.csv")["checkpoint"]} == {*COUNTS}
+    with pytest.raises(RunFolderError, match="one at a time"):
+        write_papers(both, tmp_path)
+
+
 def test_sequences_are_no_mean_with_other_runs(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "other")
+    other = write_run(tmp_path / "single", make_cases(("P27",), 3, 4), ("memit",))
+    for name, value in (("checkpoints", [1, 3]), ("orders", 1)):
+        manifest = json.loads((shutil.copytree(folder, tmp_path / name) / "manifest.json").read_text())
+        manifest["settings"][name] = value
+        (tmp_path / name / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(RunFolderError, match="no mean with other runs"):
+            report_several([folder, tmp_path / name], SETTINGS)
     with pytest.raises(RunFolderError, match="one after another"):
-        report_several([folder, tmp_path / "other"], SETTINGS)
+        report_several([folder, other], SETTINGS)

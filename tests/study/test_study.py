@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -143,6 +144,28 @@ def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
     assert "Two models, two editors" in page
     assert "Declared before looking: margin 2 points" in page
     assert "grown/report/report.html" in capsys.readouterr().out
+
+
+SEQUENCE = LAST.replace("identity", "random") + "protocols: [sequential]\ncheckpoints: [1, 2]\norders: 2\n"
+
+
+@pytest.mark.slow(60)
+def test_edits_one_after_another_are_killed_continued_and_reported_with_their_checkpoints(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, file = json.dumps({"mine": RECORDS["mine"]}), folder / "study.yaml"
+    file.write_text(SEQUENCE.format(models="[one]", editors=json.dumps(EDITORS), records=records), encoding="utf-8")
+    assert study(file, "whole") == 0
+    with monkeypatch.context() as patch:
+        interrupted(patch, 8)  # between two checkpoints of the second editor
+        assert study(file, "killed") == 130
+    assert (folder / "killed" / "cells" / "one" / "mine" / "sequential" / "ft" / "edits.parquet").exists()
+    assert study(file, "killed") == 0
+    assert contents(folder / "whole") == contents(folder / "killed")
+    curve = pd.read_csv(folder / "whole" / "report" / "tables" / "curve.csv")
+    assert {*curve["editor"]} == {"ft", "random(ft)", "lora", "random(lora)"}
+    assert curve.groupby("editor").size().tolist() == [4] * 4
+    assert study(file, "whole", "--report-only", "--paper") == 1
 
 
 @pytest.mark.slow(60)
