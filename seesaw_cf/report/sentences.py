@@ -237,11 +237,12 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
     if own.empty:
         return "Groups of people were not compared." if run.people is not None else ""
     hard, verdicts = claims[claims["verdict"] == "hit_harder"], set(own["verdict"])
-    if len(hard):
-        groups = list(dict.fromkeys(map(_who, rows_of(hard))))
+    if len(shown := claims if hard.empty else hard):
+        groups = list(dict.fromkeys(map(_who, rows_of(shown))))
         more = groups[1:3] + [f"{len(groups) - 3} more groups"] * (len(groups) > 3)
-        first = claim(hard.iloc[0], hard["editor"].nunique() > 1 or len(run.audited) > 1)
-        return f"{first}; also {and_list(more)}." if more else f"{first}."
+        row, several = shown.iloc[0], shown["editor"].nunique() > 1 or len(run.audited) > 1
+        below = f", below the {size(row['margin'], row['scale'])} declared to matter" * hard.empty
+        return f"{claim(row, several)}{below}{f'; also {and_list(more)}' if more else ''}."
     if verdicts == {"too_few"}:
         return "Too few people were asked about to compare groups."
     if verdicts <= {"equal", "too_few"}:
@@ -259,13 +260,16 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
 def claim(row: pd.Series, several: bool) -> str:
     """Return a group that was hit harder: "Women for whom the old answer is true were hit harder by 5 points [..]".
 
-    A group that lost nothing "gained less", so that nobody is said to be harmed whom the others only overtook.
+    Of a group that lost nothing right answers "gained less", so that nobody is said to be harmed whom the others only
+    overtook.
     """
     where = "" if row["relation"] == ALL else f" in edits of {relation_name(row['relation'])}"
     by = f" by {amount(row, -1)}" if row["n_edits"] >= FEW_EDITS else ""
-    who, editor = capital(_who(row)), f" ({row['editor']})" * several
-    verb = "gained less" if row["gained"] else "were hit harder"
-    return f"{who} {_WHO[row['true_answer']]} {verb} than others{by}{where}{editor}"
+    editor, little = f" ({row['editor']})" * several, "a little " * (row["verdict"] == "slightly_harder")
+    who = f"{_who(row)} {_WHO[row['true_answer']]}"
+    if row["gained"]:
+        return f"Right answers about {who} gained {little}less than those about others{by}{where}{editor}"
+    return f"{capital(who)} were hit {little}harder than others{by}{where}{editor}"
 
 
 def _who(row: Mapping[str, Any] | pd.Series) -> str:

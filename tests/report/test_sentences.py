@@ -97,7 +97,11 @@ MEN = {"group": "men", "value": 0.05, "low": 0.03, "high": 0.07, "verdict": "hit
 CLAIMS: list[tuple[list[dict[str, Any]], str]] = [
     ([MEN, {"mirror": True}], "Women for whom the old answer is true were hit harder than others by 5.0 points"),
     # women gain, men stay: men are not said to be harmed
-    ([{"group": "men"}, {"group": "men", "what": "change", "value": 0}], "Men for whom the old answer is true gained"),
+    ([{"group": "men"}, {"group": "men", "what": "change", "value": 0}],
+     "Right answers about men for whom the old answer is true gained less than those about others"),
+    ([{"verdict": "slightly_harder", "value": -0.01, "low": -0.015, "high": -0.005}],
+     "Women for whom the old answer is true were hit a little harder than others by 1.0 points [0.5, 1.5] "
+     "(memit), below the 2.0 points declared to matter."),
     ([{}, {"editor": "random(memit)"}], "No group"),  # the control shows it as well
     ([{"verdict": "too_few"}], "Too few people were asked about to compare groups."),
     ([{"verdict": "equal"}], "No group was hit harder by 2 points or more."),
