@@ -39,8 +39,8 @@ def report_several(
         notes: What a reader must know, besides in what the runs differ.
 
     Raises:
-        RunFolderError: A run is named twice, a folder is not a finished run, the main forms of the runs differ, or some
-            runs made edits one after another and others did not, or were looked at elsewhere.
+        RunFolderError: A run is named twice, a folder is not a finished run, the main forms of the runs differ, or only
+            some runs made edits one after another, or at different checkpoints.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RunFolderError(f"report: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
