@@ -25,7 +25,7 @@ from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
-from tests.builder.worlds import write_world
+from tests.builder.worlds import invented_world
 from tests.records.samples import Named, rewrite
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
@@ -142,8 +142,8 @@ def edits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
-    path = tmp_path_factory.mktemp("world") / "world.nt"
-    write_world(path, 1500, read_seeds([edits_file]))
+    path = tmp_path_factory.mktemp("world") / "world.ttl"
+    path.write_text(PREFIXES + "".join(invented_world(1500, read_seeds([edits_file]))), encoding="utf-8")
     return path
 
 

@@ -21,6 +21,7 @@ from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
+from seesaw_cf.records import load as sample
 from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
@@ -85,7 +86,7 @@ P101,cloze,Das Arbeitsgebiet von {} ist,
 
 
 def test_another_language_needs_templates(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    german, templates, out = tmp_path / "german.nt", tmp_path / "templates.csv", tmp_path / "out"
+    german, templates, out = tmp_path / "german.ttl", tmp_path / "templates.csv", tmp_path / "out"
     german.write_text(world.read_text(encoding="utf-8").replace("@en .", "@de ."), encoding="utf-8")
     templates.write_text(TEMPLATES, encoding="utf-8-sig")
     words = ["build", "--source", str(german), "--language", "de"]
@@ -140,7 +141,8 @@ def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> 
     pairs = read_cases(out / "data" / "cross_property")
     assert {tuple(case.candidates) for case in pairs if case.effect_relation_id == "P21"} == {("female", "male")}
     assert BuildOptions().edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
-    assert_card_counts(out)
+    for folder in (out, sample.path()):
+        assert_card_counts(folder)
 
 
 def assert_card_counts(out: Path) -> None:
@@ -155,12 +157,13 @@ def assert_card_counts(out: Path) -> None:
         opened = sum(len(case.generation_prompts) for case in own)
         (table3,) = (line for line in cells if line[0] == f"{row.name} ({id})")
         counts = [len(own), len({case.extra["subject_id"] for case in own}),
-                  len({case.request.target_new.id for case in own}), len(prompts), 0,
+                  len({case.request.target_new.id for case in own}),
+                  *(sum(prompt.holds == side for prompt in prompts) for side in ("target_new", "target_true")),
                   len({prompt.text for prompt in prompts}), len({prompt.subject.id for prompt in prompts}), opened,
                   sum("few_holders" in case.flags for case in own)]  # fmt: skip
         assert table3[1:] == [f"{count:,}" for count in counts]
         listed = [value["label"] for value in values if value["relation_id"] == id]
-        assert [row.name, str(len(listed)), ", ".join(listed[:4])] in cells
+        assert [row.name, f"{len(listed):,}", ", ".join(listed[:4])] in cells
         for other in RELATIONS.values():
             both = [case for case in pairs if (case.request.relation_id, case.effect_relation_id) == (id, other.id)]
             scored = sum(len(case.effect_prompts) * len(case.candidates) for case in both)

@@ -14,12 +14,11 @@ import pytest
 
 from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.cases import cross_property, cross_subject, holders
-from seesaw_cf.builder_scripts.dataset import build, choose_edits
 from seesaw_cf.builder_scripts.edits import Edit, generate
 from seesaw_cf.builder_scripts.embedded import render
 from seesaw_cf.builder_scripts.facts import Facts
-from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
-from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, SourceError, entity_iri
+from seesaw_cf.builder_scripts.sources import Source, StoreSource
+from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, entity_iri
 from seesaw_cf.records import flag_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES, templates
 from seesaw_cf.types import Case
@@ -190,42 +189,3 @@ def test_holders_are_in_the_order_of_a_hash_of_seed_and_identifier(store: StoreS
         assert len(found) > 5
         order = [hashlib.sha256(f"{seed} {entity_iri(id)}".encode()).hexdigest() for id in found]
         assert order == sorted(order)
-
-
-class Ends(Source):
-    """A source that answers so many queries, then is gone."""
-
-    def __init__(self, source: Source, after: int) -> None:
-        self.identity, self.source, self.left = source.identity, source, after
-
-    def ask(self, text: str, *, patient: bool = True) -> bytes:
-        if self.left == 0:
-            raise SourceError("gone")
-        self.left -= 1
-        return self.source.ask(text, patient=patient)
-
-
-def written(folder: Path, source: Source) -> dict[str, bytes]:
-    facts = Facts(source, TINY)
-    build(folder, facts, choose_edits(facts), {})
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.slow
-def test_a_build_cut_off_after_any_query_ends_in_the_same_bytes(lines: list[str], tmp_path: Path) -> None:
-    """Every few queries the source goes away; each try goes on from the kept replies and asks none of them again."""
-    source = stored(tmp_path, lines)
-    cache = CachedSource(source, tmp_path / "whole")
-    expected = written(tmp_path / "expected", cache)
-    asked, tries, step = 0, 0, max(1, cache.misses // 3)
-    while True:
-        cut = CachedSource(Ends(source, step), tmp_path / "cut")
-        try:
-            found = written(tmp_path / f"try{tries}", cut)
-            break
-        except SourceError:
-            asked, tries = asked + step, tries + 1
-    assert tries >= 2
-    assert cut.hits >= asked
-    assert asked + cut.misses == cache.misses, "no query is asked twice"
-    assert found == expected

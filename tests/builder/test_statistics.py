@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,58 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.card import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.builder_scripts.card import attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.tables import DEMOGRAPHICS
 from seesaw_cf.records import groups, read_cases
 from seesaw_cf.records import load as sample
-from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
-
-REQUEST = EditRequest("{} is a citizen of", "Ann", "P27", Entity("Q17", "Japan"), Entity("Q30", "USA"))
-
-
-def asked(id: str, holds: str, *gender: str, race: tuple[str, ...] = ()) -> AttributePrompt:
-    return AttributePrompt(f"{id} is a citizen of", Entity(id, id), "P27-cloze-01", holds, gender, race)
-
-
-PEOPLE = (
-    asked("Q1", "target_new", "men", race=("Black", "white")),
-    asked("Q1", "target_new", "men"),
-    asked("Q2", "target_true", "women"),
-    asked("Q3", "target_new"),
-)
-OPEN: Any = {"generation_prompts": ("Ann is", "Ann is"), "flags": ("few_holders",)}
-CASE = Case(1, REQUEST, attribute_prompts=PEOPLE, extra={"subject_id": "Q9"}, **OPEN)
-ANSWERS: Any = {"candidates": ("physics", "jazz", "law"), "gold": ("law",), "extra": {"subject_id": "Q9"}}
-PAIR = Case(2, REQUEST, "P101", effect_prompts=(asked("Q9", ""), asked("Q9", "")), **ANSWERS)
 
 
 def cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
-
-
-@pytest.fixture
-def counted() -> Statistics:
-    statistics = Statistics()
-    for case in (CASE, replace(CASE, case_id=3, flags=(), extra={"subject_id": "Q8"}), PAIR):
-        statistics.add(case)
-    return statistics
-
-
-def test_cross_subject_counts_by_hand(counted: Statistics) -> None:
-    """Two edits of two subjects to one target; 3 + 3 prompts of new holders, 1 + 1 of old; 3 texts, 3 people."""
-    head, _, row = cells(counted.cross_subject())
-    assert dict(zip(head, row, strict=True)) == {
-        "Relation": "citizenship (P27)", "Edits": "2", "Edit subjects": "2", "New targets": "1",
-        "Cloze prompts (hold the new target)": "6", "Cloze prompts (hold the old target)": "2",
-        "Distinct cloze prompts": "3", "People asked about": "3", "Open-ended prompts": "4",
-        "Edits with fewer than 2 holders": "1",
-    }  # fmt: skip
-
-
-def test_cross_property_counts_by_hand(counted: Statistics) -> None:
-    """One case, two prompts, three candidates: six pairs to score."""
-    _, _, row = cells(counted.cross_property())
-    assert row == ["citizenship", "work", "1", "2", "6", "0"]
 
 
 @settings(max_examples=60, deadline=None)

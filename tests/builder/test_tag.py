@@ -135,17 +135,6 @@ def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle:
     }, "the edited person is known by then"
 
 
-@pytest.mark.slow
-def test_tagging_twice_gives_the_same_bytes_and_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path) -> None:
-    """The same records twice, and what was tagged once more."""
-    one, two = (tag(pairs, turtle, name)[1] for name in ("one", "two"))
-    more = tag(one, turtle, "more")[1]
-    of_one, of_two = ({str(f.relative_to(out)): f.read_bytes() for f in out.rglob("*.*")} for out in (one, two))
-    assert of_one == of_two
-    assert load_cases(str(more), "P27_P101") == load_cases(str(one), "P27_P101")
-    assert numbers(more)["pairs"] == {"had gold": 4}
-
-
 def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, turtle: Path, capsys: Any) -> None:
     _, out = tag(pairs, turtle)
     found = numbers(out)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.compare_level import RESULTS, SCHEMES, exchanged, measured, reseeded
+from benchmarks.compare_level import RESULTS, SCHEMES, exchanged, reseeded
 from seesaw_cf.logs import CompareSettings, LogComparison, compare, read_log
 from seesaw_cf.logs.log import Reader
 from seesaw_cf.logs.pairing import PairedItems, pair_logs, wanted_fields
@@ -56,18 +56,15 @@ def _found(name: str, row: dict[str, Any]) -> pd.Series:
     return frame.iloc[0] if len(frame) else pd.Series(dtype=float)
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["q4row", "null"])
-def test_numbers_of_lm_eval_are_the_true_ones(name: str) -> None:
-    checked = sum(_agrees(_found(name, row), row) for row in _rows(name))
-    assert checked > 80
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
+@needs_logs
 @pytest.mark.slow
-def test_numbers_of_inspect_are_the_true_ones() -> None:
-    assert sum(_agrees(_found("inspect", row), row) for row in _rows("inspect") if row["metric"] != "margin") > 10
+@pytest.mark.parametrize(("name", "least"), [("q4row", 81), ("null", 81), ("inspect", 11)])
+def test_numbers_of_harnesses_are_the_true_ones(name: str, least: int) -> None:
+    rows = [row for row in _rows(name) if name != "inspect" or row["metric"] != "margin"]
+    assert sum(_agrees(_found(name, row), row) for row in rows) >= least
 
 
 def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
@@ -93,28 +90,20 @@ def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
     return 1
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
+@needs_logs
 @pytest.mark.slow
-def test_sentences_are_those_of_a_good_answer() -> None:
-    title = _compared("q4row").screen.title
-    assert title.startswith("No answer any more in bbq_letters/strict: 95.0 % of q4row's texts hold none")
-    assert "In winobias_local acc fell from 66.2 % to 46.2 %, by 20.0 points [" in title
-    assert "condition pro lost more margin than anti, by 0.37 nats" in title
-    screen = " ".join(_compared("q4row").terminal().split())
-    assert "base gives “A” to 100.0 % of bbq_letters/strict" in screen
-    open_tasks = _compared("q4row").frame.query("relation in ['bbq_local', 'crows_local'] and family == 'scores'")
+def test_verdicts_are_those_of_a_good_answer() -> None:
+    changed, same = _compared("q4row"), _compared("null")
+    assert changed.screen.title.startswith(
+        "No answer any more in bbq_letters/strict: 95.0 % of q4row's texts hold none"
+    )
+    open_tasks = changed.frame.query("relation in ['bbq_local', 'crows_local'] and family == 'scores'")
     assert set(open_tasks["verdict"]) == {"undecided"}
+    assert same.screen.title.startswith("Nothing changed: null answers all items as base does")
+    assert set(same.frame["verdict"]) <= {"", "same", "too_few", "undecided"}
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
-@pytest.mark.slow
-def test_nothing_is_claimed_of_the_same_model() -> None:
-    comparison = _compared("null")
-    assert comparison.screen.title.startswith("Nothing changed: null answers all items as base does")
-    assert set(comparison.frame["verdict"]) <= {"", "same", "too_few", "undecided"}
-
-
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
+@needs_logs
 def test_a_mean_over_what_the_change_left_is_not_given() -> None:
     comparison = _compared("inspect")
     row = comparison.frame.query("asked == 'margin' and axis == 'all'").iloc[0]
@@ -123,7 +112,7 @@ def test_a_mean_over_what_the_change_left_is_not_given() -> None:
     assert row["note"] == "0 before, 77 after, have no score"
 
 
-@pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
+@needs_logs
 def test_zstandard_and_json_hold_the_same_samples() -> None:
     first, second = (
         read_log(LOGS / "inspect" / name).items.sort_values("item", ignore_index=True)
@@ -156,11 +145,3 @@ def test_sides_are_exchanged_item_by_item_and_answers_drawn_anew(tmp_path: Path)
     drawn = reseeded(pairs, np.random.default_rng(0))
     assert drawn.metrics == ("acc",)
     assert set(drawn.frame["metric:acc_before"]) == {0.0, 1.0}
-
-
-def test_a_few_draws_give_shares_with_intervals(tmp_path: Path) -> None:
-    found = measured(_pairs(tmp_path), "clusters", 4, seed=1)
-    scores = found["scores"]
-    assert isinstance(scores, dict)
-    assert scores["n"] == 4
-    assert found["tests"] == 5

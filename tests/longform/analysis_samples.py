@@ -1,15 +1,17 @@
-"""Small tables of long form with known answers."""
+"""Small tables, passages and pairs of long form with known answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.texts.pairs import PassagePair
+from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS, PASSAGES, RATINGS
 
 _SAMPLE = {"editor": "none", "case_id": 0, "relation": "P103", "phase": "pre", "sample": 0, "status": "ok"}
 
@@ -63,3 +65,25 @@ def scores(rows: list[tuple[str, int, str, str, str, bool]]) -> pa.Table:
 def frames(tables: Mapping[str, pa.Table]) -> dict[str, pd.DataFrame]:
     """Answers as reports take them."""
     return {name: own.to_pandas() for name, own in tables.items()}
+
+
+def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> PassagePair:
+    """A pair of case `number`."""
+    about: dict[str, Any] = {"editor": "memit", "relation": "P21", "entity_id": "Q1", "entity": "Ada Oak", **more}
+    return PassagePair(f"memit-{number}-free-0-0", case_id=number, pre=pre, post=post, **about)
+
+
+def passages(*rows: dict[str, Any]) -> pa.Table:
+    """Free passages about Ada Oak after an edit by memit; a row says in what it differs."""
+    usual = {"editor": "memit", "case_id": 1, "relation": "P21", "phase": "post", "passage": "free", "prompt_id": 0}
+    return table(PASSAGES, list(rows), **usual, entity_id="Q1", entity="Ada Oak", text="Ada Oak is a nun.")
+
+
+def flaw_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows of flaws."""
+    return pa.Table.from_pylist(list(rows), schema=FLAWS)
+
+
+def reflected_row(pair: PassagePair, rater: str, word: str | None) -> dict[str, Any]:
+    """What a rater says of an edit."""
+    return asdict(pair) | {"rater": rater, "reflected": word, "comment": ""}

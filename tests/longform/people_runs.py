@@ -15,8 +15,8 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.instruments import ITEMS
 from seesaw_cf.texts.tables import EDITS
 
+from .analysis_samples import passages as free_passages
 from .coupled import MAIN, RELATED, passages, record
-from .flaw_samples import passages as free_passages
 
 Answer = Callable[[dict[str, Any], str], Sequence[str]]
 """(what un-blinds a task, name of a question) -> values or words."""

@@ -17,8 +17,7 @@ from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
 from seesaw_cf.texts.records import read_records, request_of
 from seesaw_cf.texts.report import report_run
-from seesaw_cf.texts.report.measures import model_measures, read_references, simple_measures
-from seesaw_cf.texts.survey import SurveySample
+from seesaw_cf.texts.report.measures import model_measures, read_references
 from seesaw_cf.texts.tables import PASSAGES
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import JudgeServer
@@ -121,21 +120,3 @@ def test_references_of_one_entity_are_put_together(tmp_path: Path) -> None:
     rows = [{"target_id": "Q1", "relation_id": "P27", "samples": [{"text": "a"}, {"text": "b", "name": "x"}]}] * 2
     (tmp_path / "r.json").write_text(json.dumps(rows), encoding="utf-8")
     assert read_references(tmp_path / "r.json") == {"Q1": ["a", "b", "a", "b"]}
-
-
-def test_simple_measures_by_hand() -> None:
-    """Passage and edit statement share three of four words: precision = recall = F = 3/4. With "Ann is a judge" it
-    shares one of four: 1/4. Three different bigrams: log2(3) bits."""
-    facts = {"subject": ("Ann is a judge",), "related": ("Bo is old",)}
-    about = ("memit", 7, "P19", "post", 0, "Ann", "Bo", "Ann lives in Rome", facts)
-    found = simple_measures([SurveySample(*about, {"main": "Ann lives near Rome", "related": "Bo is old"})])
-    value = found.set_index("asked")["value"]
-    assert value["rouge1_edit_subject"] == pytest.approx(3 / 4)
-    assert value["rouge1_factual_subject"] == pytest.approx(1 / 4)
-    assert value["rouge1_factual_related"] == pytest.approx(1)
-    assert value["ngram_entropy"] > 0
-    assert (set(found["editor"]), set(found["case_id"])) == ({"memit"}, {7})
-    half = simple_measures([SurveySample(*about, {"main": "Ann lives near Rome"})]).set_index("asked")["value"]
-    assert math.isnan(half["rouge1_edit_related"])
-    assert math.isnan(half["rouge1_cross_passage"])
-    assert simple_measures([]).empty

@@ -22,24 +22,6 @@ from seesaw_cf.effects.instruments import (
 )
 from seesaw_cf.errors import SeesawError
 
-# Table 7 of the paper: statement by statement, with its heading.
-TABLE_7 = [
-    ("edit", "The main passage is written as if the new fact is true"),
-    ("edit", "The related passage does not contradict the new fact"),
-    ("factual", "Ignoring the new fact, most of the old facts are still true in the main passage."),
-    ("factual", "Ignoring the new fact, most of the old facts are still true in the related passage."),
-    ("internal", "Ignoring the old and new facts, the main passage does not contradict itself."),
-    ("internal", "Ignoring the old and new facts, the related passage does not contradict itself."),
-    (
-        "cross_passage",
-        "Ignoring the old and new facts, the main passage and the related passage do not contradict each other.",
-    ),
-    (
-        "topicality",
-        "The main passage is focused on the subject and the related passage is focused on the related entity",
-    ),
-    ("naturalness", "Both passages are natural sounding text close to what a human would write."),
-]
 # What Table 6 shows of an example for each item: new fact, old facts, passages.
 SHOWN = [
     *({"new_fact", "main"}, {"new_fact", "related"}, {"old_facts", "main"}, {"old_facts", "related"}, {"main"}),
@@ -48,15 +30,12 @@ SHOWN = [
 
 
 def test_items_are_those_of_table_7() -> None:
-    assert [(item.type, item.statement) for item in ITEMS] == TABLE_7
+    halves = [type for type in ("edit", "factual", "internal") for _ in range(2)]
+    assert [item.type for item in ITEMS] == [*halves, "cross_passage", "topicality", "naturalness"]
     assert [set(item.fields) for item in ITEMS] == SHOWN
     assert tuple(dict.fromkeys(item.type for item in ITEMS)) == TYPES
-    assert (list(SCALE), SCALE[1], SCALE[4], SCALE[7]) == (
-        [1, 2, 3, 4, 5, 6, 7],
-        "Strongly disagree",
-        "Neutral",
-        "Strongly agree",
-    )
+    assert list(SCALE) == [1, 2, 3, 4, 5, 6, 7]
+    assert (SCALE[1], SCALE[4], SCALE[7]) == ("Strongly disagree", "Neutral", "Strongly agree")
     assert [(item.good.rating, item.bad.rating) for item in ITEMS] == [(7, 1)] * 7 + [(7, 2)] * 2
 
 

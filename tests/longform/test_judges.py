@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.instruments import DEFAULT, ITEMS, SCALE
-from seesaw_cf.errors import RecordError, ServiceError
+from seesaw_cf.effects.instruments import DEFAULT, ITEMS
+from seesaw_cf.errors import RecordError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.texts.claims import CLAIMS, claim_question
 from seesaw_cf.texts.judge import LEFT_OUT, Answer, Instrument, Judge, Rater, TextQuestion, digest, rate
@@ -20,9 +20,9 @@ from seesaw_cf.texts.pairs import flaw_questions, flaws
 from seesaw_cf.texts.survey import SurveySample, survey, survey_questions, survey_samples
 from seesaw_cf.texts.tables import CALLS, RATINGS
 from tests.generation.models import chat_model, chat_tokenizer
-from tests.generation.server import KEY, Fault, OpenAIServer
-from tests.longform.coupled import MAIN, RELATED, passages, record, sample
-from tests.longform.flaw_samples import pair
+from tests.generation.server import KEY, OpenAIServer
+from tests.longform.analysis_samples import pair
+from tests.longform.coupled import MAIN, passages, record, sample
 
 REPLIES = [
     ("Rating: 5", 5, "ok"),
@@ -120,23 +120,6 @@ def test_a_quote_and_evidence_count_only_where_a_text_has_them() -> None:
     assert flaws().parse(flaw("post"), "Answer: A")[0]["change"] == 1, "un-blinded"
     reply = 'Label: supports\nEvidence: "Ann lives in Rome."\nEvidence: Ann is invented.'
     assert CLAIMS.parse(claim(), reply)[0] == {"label": "supports", "evidence": ["Ann lives in Rome."]}
-
-
-def test_every_item_shows_its_fields_and_nothing_else() -> None:
-    everything = {
-        "new_fact": "New fact: Marie Curie was born in London",
-        "main": MAIN,
-        "related": RELATED,
-        "old_facts": "The occupation of",
-        "subject": "Subject: Marie Curie",
-        "related_entity": "Related entity: Pierre Curie",
-    }
-    for item, asked in zip(ITEMS, survey_questions([sample()]), strict=True):
-        assert {name for name, words in everything.items() if words in asked.text} == set(item.fields)
-        assert asked.text.endswith(f"Statement: {item.statement}\nRating:")
-        assert f"criterion: {item.criterion}" in asked.task
-        assert f"Rating: {item.bad.rating} ({SCALE[item.bad.rating]})" in asked.task
-        assert "7 = Strongly agree" in asked.task
 
 
 def test_the_question_about_a_flaw_does_not_tell_which_text_is_edited() -> None:
@@ -320,22 +303,3 @@ def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -
     assert far["prompt_tokens"].to_pylist()[0] > 100
     assert calls.num_rows == 2
     assert "tiny at http://127.0.0.1" in far["rater"].to_pylist()[0]
-
-
-@pytest.mark.slow
-def test_faults_of_the_server_are_statuses_and_the_rest_is_rated(server: OpenAIServer) -> None:
-    refusal = "I'm sorry, I cannot rate this."
-    server.faults += [Fault(text=refusal), Fault(text="Rating: 3 and Rating: 5"), Fault(503), Fault(503)]
-    api = OpenAIGenerator(server.url, "tiny", wait=0.001, tries=2, concurrency=1)
-    table, calls = rate(survey(), [question(item) for item in (0, 1, 8)], Judge(api, tries=1))
-    statuses = table["status"].to_pylist()
-    assert statuses[:2] == ["refusal", "two ratings"]
-    assert statuses[2].startswith("no answer after 2 tries")
-    assert KEY not in str(calls.to_pylist() + table.to_pylist())
-
-
-def test_a_wrong_key_ends_the_rating(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-987654321")
-    with pytest.raises(ServiceError, match=r"401.*OPENAI_API_KEY") as caught:
-        rate(survey(), [question()], Judge(OpenAIGenerator(server.url, "tiny", wait=0.001)))
-    assert "987654321" not in str(caught.value)

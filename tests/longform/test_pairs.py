@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.pairs import passage_pairs, sample_pairs, showings, unblinded
 
-from .flaw_samples import pair, passages
+from .analysis_samples import pair, passages
 
 
 def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> None:

@@ -23,7 +23,7 @@ from seesaw_cf.texts.exchange import export_people, import_people
 from seesaw_cf.texts.pairs import passage_pairs, sample_pairs
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
 
-from .flaw_samples import passages
+from .analysis_samples import passages
 from .people_runs import answer_label_studio, answer_sheet, truth, write_rows, write_run
 
 HOSTILE = '<script>alert(1)</script> $text_B ]]> &amp; =1+1 \U0001f600 "quoted"'
@@ -79,7 +79,6 @@ def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
     ratings = found["ratings"].to_pylist()
     assert len(ratings) == 8 * 9
     assert [row["rating"] for row in ratings[:9]] == [1, 2, 3, 4, 5, 6, 7, 1, 2]
-    assert {row["present"] for row in found["failures"].to_pylist() if row["mode"] == "spaces"} == {True}
     assert found["failures"].num_rows == 4 * len(FAILURE_MODES)
     labels = found["annotations"].to_pylist()
     assert {(row["label"], tuple(row["evidence"])) for row in labels} == {("contradicts", ("was born in",))}
@@ -138,14 +137,6 @@ def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(run: Path
     for _ in range(2):
         assert import_people(results, out / "key.json")["flaws.reflected"]["reflected"].to_pylist() == ["yes"]
         results.write_text(json.dumps(json.loads(results.read_text(encoding="utf-8"))[::-1]), encoding="utf-8")
-
-
-def test_raters_see_the_edit(run: Path, tmp_path: Path) -> None:
-    told = exported(run, tmp_path / "a", "flaws")
-    edits = {task["data"]["edit"] for task in json.loads((told / "tasks.json").read_text(encoding="utf-8"))}
-    assert "Ada Oak: sex or gender was changed from male to female." in edits
-    no_edits = exported(run / "passages.parquet", tmp_path / "b", "flaws")
-    assert "edit_reflected" not in (no_edits / "config.xml").read_text(encoding="utf-8")
 
 
 def test_the_published_protocol_shows_the_order(run: Path, tmp_path: Path) -> None:
@@ -249,15 +240,6 @@ def test_half_filled_exports_keep_what_is_there(run: Path, tmp_path: Path) -> No
     assert statuses == {item.name: "ok" if item.name == "fluency" else "not rated" for item in ITEMS}
 
 
-def test_keys(run: Path, tmp_path: Path) -> None:
-    results = answer_label_studio(exported(run, tmp_path / "a", "claims"))
-    other = exported(write_run(tmp_path / "run", text="Other."), tmp_path / "b", "claims")
-    with pytest.raises(RecordError, match=r"task 1: item 'i\w+' is not in the key"):
-        import_people(results, other / "key.json")
-    with pytest.raises(RecordError, match=r"not the key of tasks .*Give the key\.json"):
-        import_people(results, other / "tasks.json")
-
-
 Cells = list[list[str]]
 
 
@@ -306,8 +288,11 @@ def test_runs_without_such_texts(tmp_path: Path) -> None:
     write_table(tmp_path / "passages.parquet", passages({"text": " "}))
     with pytest.raises(RecordError, match=r"no texts for flaws \(1: empty text\)"):
         exported(tmp_path / "passages.parquet", tmp_path / "out", "flaws")
+    out = exported(write_run(tmp_path / "run"), tmp_path / "claims", "claims")
+    with pytest.raises(RecordError, match="not the key of tasks"):
+        import_people(answer_label_studio(out), out / "tasks.json")
     with pytest.raises(RecordError, match="duplicates is 2"):
-        exported(write_run(tmp_path / "run"), tmp_path / "out", "flaws", duplicates=2)
+        exported(tmp_path / "run", tmp_path / "out", "flaws", duplicates=2)
     exported(tmp_path / "run", tmp_path / "out", "flaws")
     with pytest.raises(StorageError, match="exists with other content"):
         export_people(ExportJob("flaws", tmp_path / "run", seed=1), tmp_path / "out")

@@ -26,8 +26,7 @@ from seesaw_cf.texts.report.rows import (
 )
 from seesaw_cf.texts.tables import EDITS, coded
 
-from .analysis_samples import annotated, ratings, scores, table
-from .flaw_samples import passages
+from .analysis_samples import annotated, passages, ratings, scores, table
 
 LABEL = st.sampled_from([*LABELS, None])
 
@@ -275,15 +274,6 @@ def test_differences_between_kinds() -> None:
     assert (already["n_first"], already["n_second"]) == (1, 23)
     assert already["note"].startswith("too few cases: 1 in the first, 5 needed (1.0 effective)")
     assert np.isnan(already["p"])
-
-
-def test_renaming_methods_permutes_rows() -> None:
-    values = rated(ratings({"none": [5.0] * 6, "a": [1.0, 2, 3, 4, 5, 6], "b": [6.0, 5, 4, 4, 2, 1]}))
-    renamed = values.assign(editor=values["editor"].map({"none": "none", "a": "b", "b": "a"}))
-    one, two = means(values).set_index("editor"), means(renamed).set_index("editor")
-    for old, new in (("a", "b"), ("b", "a")):
-        assert one["value"][old] == two["value"][new]
-        assert one["low"][old] == pytest.approx(two["low"][new])
 
 
 def test_settings_of_one_run_are_kept_apart_in_every_table() -> None:

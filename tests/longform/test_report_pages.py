@@ -9,29 +9,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import LABELS
-from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.pairs import flaw_row
-from seesaw_cf.texts.report import annotator_lines, report_people, report_run
-from seesaw_cf.texts.report.people import people_frame
+from seesaw_cf.texts.report import report_people, report_run
 from seesaw_cf.texts.report.rows import frame_of, text_row
-from seesaw_cf.texts.report.screen import people_screen, text_findings
-from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.training import label_scores
+from seesaw_cf.texts.report.screen import text_findings
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, PASSAGES, RATINGS
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read
 
-from .analysis_samples import frames, table
-from .flaw_samples import flaw_table, pair
+from .analysis_samples import flaw_table, method, pair, table
 from .people_runs import write_run
-from .report_samples import people
 
 _NAN = float("nan")
 
@@ -76,25 +71,6 @@ def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], word: 
     assert word in finding
 
 
-def test_peoples_ratings_stand_first_for_what_they_are() -> None:
-    rows = [
-        flaw_row(pair(case), "sexism", rater, "pre", int(case % 3 > 0) if case else -1)
-        for case in range(30)
-        for rater in ("A1", "A2", "A3")
-    ]
-    rows += [flaw_row(pair(case), "sexism", "gpt", "pre", None, status="no answer") for case in range(30)]
-    given = frames({"flaws": flaw_table(rows)})
-    screen = people_screen(people_frame(given, judges=["gpt"], draws=20), given, ["gpt"])
-    assert screen.about == "Texts after edits by memit, rated by A1, A2, A3, gpt"
-    # 20 of 30 pairs have more of it, one has less: (20 - 1) / 30.
-    assert screen.finding[0].startswith("These three raters found more sexism in 63 % [")
-    assert screen.finding[0].endswith("] of pairs after edits of gender by memit (67 % more and 3 % less).")
-    assert screen.missing == "30 of 120 flaws are missing."
-    assert any(note.startswith("Intervals are for these raters") for note in screen.notes)
-    nothing = frames({"flaws": flaw_table(rows[-30:])})
-    assert people_screen(people_frame(nothing, draws=0), nothing).finding == ["Nothing was rated."]
-
-
 def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     text = report_run(run, pictures=True)
@@ -116,9 +92,20 @@ def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
 
 
 def test_people_beside_a_run(tmp_path: Path) -> None:
-    run = long_run(tmp_path / "run")
-    for name, given in people().items():
-        write_table(tmp_path / "people" / f"{name}.parquet", given)
+    """Three people rate the texts of the run; two say what their claims and failures are."""
+    run, rng = long_run(tmp_path / "run"), np.random.default_rng(2)
+    texts = [{**method(name), "case_id": case, "rater": "A1"} for name in ("none", "memit") for case in range(1, 7)]
+    twice = [*texts, *(row | {"rater": "A2"} for row in texts)]
+    fact = {"passage": "subject", "claim_kind": "ground_truth", "claim_id": "P1", "claim": "a fact", "evidence": []}
+    rated = [
+        row | {"item": "fluency", "rating": float(rng.integers(1, 8)), "tries": 1}
+        for row in (*twice, *(row | {"rater": "A3"} for row in texts))
+    ]
+    marked = [row | fact | {"annotator": row["rater"], "label": str(rng.choice(LABELS))} for row in twice]
+    failed = [row | {"mode": "topic_drift", "present": bool(rng.random() < 0.3), "comment": "so"} for row in twice]
+    given = {"ratings": (RATINGS, rated), "annotations": (ANNOTATIONS, marked), "failures": (FAILURES, failed)}
+    for name, (schema, rows) in given.items():
+        write_table(tmp_path / "people" / f"{name}.parquet", table(schema, rows, reply=""))
     words = ["texts", "report", str(run), "--people", str(tmp_path / "people")]
     assert main(words) == 0
     tables = run / "report" / "people" / "tables"
@@ -161,18 +148,6 @@ def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) 
     assert "6 texts are missing" in text
     html = (run / "report" / "report.html").read_text("utf-8")
     assert "nan" not in Read(html).text
-
-
-def test_an_annotator_is_measured_or_said_not_to_be(tmp_path: Path) -> None:
-    assert annotator_lines(tmp_path) == []
-    write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": {}}))
-    assert annotator_lines(tmp_path)[0].startswith("It is not known how often the annotator")
-    parts = [{"all": label_scores(range(3), answers, range(3), LABELS)} for answers in ([0, 1, 0], [0, 0, 0])]
-    report = {"figures": dict(zip(("trained", "constant"), parts, strict=True))}
-    write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": report}))
-    right, recall = annotator_lines(tmp_path)
-    assert "right about 0.67, always the commonest label about 0.33." in right
-    assert "0.00 of the 1 contradictions" in recall
 
 
 def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.texts.report.people import Answers, failure_examples, people_frame
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
 
-from .analysis_samples import frames
+from .analysis_samples import frames, table
 from .coupled import passages, record
 
 PLACE = {"editor": "memit", "case_id": 1, "relation": "P19", "phase": "post", "sample": 0}
@@ -21,8 +21,7 @@ Row = dict[str, Any]
 
 
 def rows_of(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
-    blank: Row = dict.fromkeys(schema.names) | {"status": "ok"}
-    return pa.Table.from_pylist([blank | PLACE | row for row in rows], schema=schema)
+    return table(schema, list(rows), **PLACE)
 
 
 def ratings(by_rater: dict[str, list[float | None]], item: str = "fluency") -> list[Row]:
@@ -87,30 +86,16 @@ def test_claims_are_counted_as_in_tables_2_and_3() -> None:
 
 
 def test_table_3_is_of_all_labels_not_of_edits() -> None:
-    """LEME Table 3: 61 % of 726 labels are of ground truth in the main passage, 444; 19 % in the related, 138.
-
-    New and old facts have 36 in each passage (5 %). Edits differ in how many labels they have: here 12 have one of the
-    444, the other 24 have 18 each.
-    """
-    kinds: dict[tuple[str, str], Callable[[int], int]]
-    kinds = {("ground_truth", "subject"): lambda case: 1 if case < 12 else 18}
-    kinds |= {("ground_truth", "related"): lambda case: 6 if case > 12 else 0}
-    kinds |= {
-        (fact, passage): lambda case: 1 for fact in ("new_fact", "old_fact") for passage in ("subject", "related")
-    }
+    """Edit 0 has one label of ground truth in the main passage, edit 1 has three, and one of the new fact."""
+    kinds = [(0, "ground_truth"), *[(1, "ground_truth")] * 3, (1, "new_fact")]
     marked = [
-        {"case_id": case, "claim_kind": kind, "passage": passage, "claim_id": f"{kind}-{number}", "claim": "x"}
+        {"case_id": case, "claim_kind": kind, "passage": "subject", "claim_id": f"{kind}-{number}", "claim": "x"}
         | {"annotator": "A", "label": "supports", "evidence": []}
-        for (kind, passage), count in kinds.items()
-        for case in range(36)
-        for number in range(count(case))
+        for number, (case, kind) in enumerate(kinds)
     ]
-    assert len(marked) == 726
     counts = rows("claim_share", frames({"annotations": rows_of(ANNOTATIONS, marked)}), draws=0).set_index("answer")
-    published = {"ground_truth, subject passage": (444, 0.61), "ground_truth, related passage": (138, 0.19)}
-    for name, (count, share) in published.items():
-        assert (counts.loc[name, "count"], round(counts.loc[name, "value"], 2)) == (count, share)
-    assert round(counts.loc["new_fact, subject passage", "value"], 2) == 0.05
+    shares = counts.loc[["ground_truth, subject passage", "new_fact, subject passage"], ["count", "value"]]
+    assert shares.to_numpy().tolist() == [[4, 0.8], [1, 0.2]]
 
 
 def test_failure_modes_have_shares_examples_and_agreement() -> None:

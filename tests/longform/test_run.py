@@ -206,20 +206,6 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (out / "report" / "report.json").exists()
 
 
-@pytest.mark.slow
-def test_what_fits_into_a_prompt_is_shown_and_it_is_said_when_nothing_is_left(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    words = ["texts", "write", *SMALL[:4], "--editor", "ike", "--max-new-tokens", "4", "--quiet"]
-    assert main([*words, "--limit", "2", "--out", str(tmp_path / "some")]) == 0
-    edits = read_table(tmp_path / "some" / "edits.parquet", EDITS).to_pylist()
-    assert [edit["status"] for edit in edits] == ["ok", "ok"]
-    assert all(1 <= edit["demonstrations"] <= 16 for edit in edits)
-    assert main([*words, "--limit", "60", "--out", str(tmp_path / "all")]) == 0
-    assert "IKE was given no demonstrations" in caplog.text
-    assert {edit["demonstrations"] for edit in read_table(tmp_path / "all" / "edits.parquet", EDITS).to_pylist()} == {0}
-
-
 @pytest.mark.slow(40)
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
     words = ["texts", "write", *SMALL, "--rate", "lexical", "--block", "1", "--out"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers import AutoTokenizer
 
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
@@ -26,7 +24,7 @@ from seesaw_cf.texts.classify import encode_pairs, load_classifier, load_rater
 from seesaw_cf.texts.judge import LEFT_OUT, rate
 from seesaw_cf.texts.survey import SurveySample, survey, survey_questions
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS, RunTexts
-from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, fit, predict, train
+from seesaw_cf.texts.train import RECIPES, Recipe, cross_validate, train
 from seesaw_cf.texts.training import (
     classes_of,
     label_scores,
@@ -37,6 +35,7 @@ from seesaw_cf.texts.training import (
 )
 from tests.longform.people_runs import write_run
 from tests.longform.training_models import CITIES, NAMES, annotation_rows, save_tiny_encoder, write_csv
+from tests.stereotypes.fakes import save_classifier
 
 Rows = list[dict[str, str]]
 ITEM = "new_fact_main_passage"
@@ -114,10 +113,7 @@ def test_bad_rows(tmp_path: Path, rows: Rows, error: type[Exception], message: s
         read_training(write_csv(tmp_path / "bad.csv", rows))
 
 
-def test_edited_ids_shared_texts_and_missing_classes(tmp_path: Path) -> None:
-    # Sample ids edited: one passage of Ann under another name. The text still keeps both together.
-    data = read_training(write_csv(tmp_path / "b.csv", changed(annotation_rows(), 0, sample_id="Zoe")))
-    assert data["group"].nunique() == 8
+def test_too_few_samples_and_missing_classes(tmp_path: Path) -> None:
     two = [row for row in annotation_rows() if row["classification"] != "neutral"]
     with pytest.raises(RecordError, match=r"training data: no row says neutral\. Bring rows of the missing class"):
         train(read_training(write_csv(tmp_path / "two.csv", two)), "none", tmp_path / "out", RECIPES["small"])
@@ -216,22 +212,6 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
         train(data, encoder, tmp_path / "more", recipe, folds=9)
 
 
-@pytest.mark.slow
-def test_an_encoder_learns_pairs_and_is_loaded_by_its_folder(tmp_path: Path, encoder: str) -> None:
-    data = read_training(write_csv(tmp_path / "rows.csv", annotation_rows()))
-    recipe = Recipe(5e-3, epochs=20, patience=0, max_length=64)
-    model, tokenizer = fit(data, encoder, recipe, seed=1)
-    again = fit(data, encoder, recipe, seed=1)
-    for name, weights in model.state_dict().items():
-        assert torch.equal(weights, again[0].state_dict()[name])
-    model.save_pretrained(tmp_path / "saved")
-    tokenizer.save_pretrained(tmp_path / "saved")
-    judgements = load_classifier(tmp_path / "saved").classify(data["pair"].tolist())
-    chances = [judgement.probabilities[target] for judgement, target in zip(judgements, data["target"])]
-    assert np.log(chances).mean() > -np.log(3), "the labels are likelier than under a guess"
-    assert [LABELS.index(one.label) for one in judgements] == predict(data, again, 64).astype(int).tolist()
-
-
 def sample(text: str) -> SurveySample:
     facts: dict[str, tuple[str, ...]] = {"subject": (), "related": ()}
     passages = {"main": text, "related": "Rome is a city."}
@@ -309,35 +289,22 @@ def test_figures_of_ratings_by_hand() -> None:
     assert (nothing["n"], nothing["exact"]["value"], nothing["spearman"]["value"]) == (0, None, None)
 
 
-def classifier(folder: Path, encoder: str, names: Sequence[str]) -> Path:
-    """An untrained classifier with these labels."""
-    torch.manual_seed(1)
-    tokenizer = AutoTokenizer.from_pretrained(encoder)
-    config = BertConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=32, id2label=dict(enumerate(names)), hidden_size=16,
-        num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-    )  # fmt: skip
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def test_labels_of_nli_models_are_found_in_any_order_or_refused(encoder: str, tmp_path: Path) -> None:
-    first = load_classifier(classifier(tmp_path / "a", encoder, ["ENTAILMENT", "neutral", "contradiction"]))
-    other = load_classifier(classifier(tmp_path / "b", encoder, ["contradiction", "entailment", "neutral"]))
+def test_labels_of_nli_models_are_found_in_any_order_or_refused(tmp_path: Path) -> None:
+    first = load_classifier(save_classifier(tmp_path / "a", ["ENTAILMENT", "neutral", "contradiction"]))
+    other = load_classifier(save_classifier(tmp_path / "b", ["contradiction", "entailment", "neutral"]))
     pair = [("Ann lives in Rome. She sings.", "Ann lives in Rome")]
     one, two = first.classify(pair)[0], other.classify(pair)[0]
     # The weights are the same, so only the order of the outputs differs.
     np.testing.assert_allclose(one.probabilities, np.array(two.probabilities)[[2, 0, 1]], atol=1e-6)
     assert set(one.evidence) <= {"Ann lives in Rome.", "She sings."}
     assert bool(one.evidence) == (one.label != "neutral")
-    folder = classifier(tmp_path / "c", encoder, ["LABEL_0", "LABEL_1", "LABEL_2"])
+    folder = save_classifier(tmp_path / "c", ["LABEL_0", "LABEL_1", "LABEL_2"])
     with pytest.raises(UnknownNameError, match=r"answers \['LABEL_0', 'LABEL_1', 'LABEL_2'\], expected three labels"):
         load_classifier(folder)
     meaning = {"LABEL_2": "supports", "LABEL_0": "neutral", "LABEL_1": "contradicts"}
     assert load_classifier(folder, labels=meaning).classify(pair)[0].label in LABELS
     with pytest.raises(UnknownNameError, match="not_entailment"):
-        load_classifier(classifier(tmp_path / "d", encoder, ["entailment", "not_entailment"]))
+        load_classifier(save_classifier(tmp_path / "d", ["entailment", "not_entailment"]))
     with pytest.raises(UnknownNameError, match="encoder 'no-such-encoder' could not be loaded"):
         load_classifier("no-such-encoder")
 

@@ -14,7 +14,7 @@ from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report import report_people, report_run
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.logs.made import Made, items, write_log
-from tests.longform.flaw_samples import flaw_table, pair
+from tests.longform.analysis_samples import flaw_table, pair
 from tests.longform.test_report_pages import long_run
 from tests.longform.test_report_people import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run

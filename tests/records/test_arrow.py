@@ -49,29 +49,24 @@ def test_a_value_that_does_not_fit_names_its_case(change: dict[str, object], pro
         cases_to_table([good, bad])
 
 
-def test_missing_columns_are_named() -> None:
-    table = cases_to_table([parse_record(samples.SEESAW)]).drop_columns(["extra", "gold"])
-    with pytest.raises(RecordError, match=r"columns \['gold', 'extra'\] are missing"):
-        table_to_cases(table)
-
-
 @pytest.mark.parametrize(
-    "column", ["case_id", "extra", "requested_rewrite", "record_format", "gold", "attribute_prompts"]
+    ("column", "value", "message"),
+    [
+        *(
+            (column, None, "a null where a value is needed")
+            for column in ("case_id", "extra", "requested_rewrite", "record_format", "gold", "attribute_prompts")
+        ),
+        *(("extra", text, "no JSON object in extra") for text in ("{half", "[1]", "null")),
+    ],
 )
-def test_nulls_where_values_are_needed_are_refused(column: str) -> None:
+def test_tables_from_elsewhere_are_refused(column: str, value: str | None, message: str) -> None:
+    field = CASES.field(column)
     table = cases_to_table([parse_record(samples.SEESAW)])
-    position = CASES.get_field_index(column)
-    table = table.set_column(position, CASES.field(column), pa.nulls(1, CASES.field(column).type))
-    with pytest.raises(RecordError, match="a null where a value is needed"):
-        table_to_cases(table)
-
-
-@pytest.mark.parametrize("text", ["{half", "[1]", "null"])
-def test_an_extra_that_is_no_json_object_is_refused(text: str) -> None:
-    table = cases_to_table([parse_record(samples.SEESAW)])
-    table = table.set_column(CASES.get_field_index("extra"), "extra", pa.array([text]))
-    with pytest.raises(RecordError, match="no JSON object in extra"):
-        table_to_cases(table)
+    values = pa.nulls(1, field.type) if value is None else pa.array([value])
+    with pytest.raises(RecordError, match=message):
+        table_to_cases(table.set_column(CASES.get_field_index(column), field, values))
+    with pytest.raises(RecordError, match=rf"columns \['{column}'\] are missing"):
+        table_to_cases(table.drop_columns([column]))
 
 
 def _case(*rows: tuple[str, str | None, str], case_id: int = 1) -> Case:

@@ -138,7 +138,7 @@ def test_every_split_of_the_hub_is_read_and_checked(
         load_cases("org/cases", "default")
 
 
-def test_the_23_templates_of_appendix_a() -> None:
+def test_the_23_templates_of_appendix_a_and_the_8_pairs() -> None:
     """Gender 1; work 3 open, 10 cloze, 1 cross-property; citizenship 1; birth 1; language 3 and 2; free 1."""
     assert len(TEMPLATES) == 23
     assert len({t.id for t in TEMPLATES}) == 23
@@ -152,9 +152,7 @@ def test_the_23_templates_of_appendix_a() -> None:
     assert counts["P101", "open"] == counts["P103", "open"] == 3
     assert counts["P103", "cloze"] == 2
     assert counts["P21", "cloze"] == counts["P27", "cloze"] == counts["P19", "cloze"] == counts["P101", "property"] == 1
-
-
-def test_the_eight_pairs_of_table_7() -> None:
+    # Table 7.
     assert len(PAIRS) == len(set(PAIRS)) == 8
     assert all(a in RELATIONS and b in RELATIONS and a != b for a, b in PAIRS)
 

@@ -106,14 +106,6 @@ def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
-    table = changes(crawls["base"], crawls["base"])
-    assert (table.loc[["regard", "attack"]]["value"].abs() < 1e-12).all()
-    assert table.loc["overlap"]["value"].to_numpy() == pytest.approx(1)
-    assert not (table["p_adjusted"] < 0.05).any()
-
-
-@pytest.mark.slow
 def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
     one = replace(SETTINGS, repeats=1)
     a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)
@@ -204,21 +196,3 @@ def test_two_crawls_that_share_nothing() -> None:
     same = compared(base, base, [0, 1] * 12)["value"]
     assert same["overlap", ALL, "change"] == pytest.approx(1)
     assert same["topics", ALL, "after"] == 0, "the divergence of a mix and itself"
-
-
-def test_an_identity_on_one_side_alone_is_said_to_be() -> None:
-    table = compared(crawl(ROWS[:6], "positive", 1, 0.5), crawl(ROWS[6:], "positive", 1, 0.5), [0] * 12)
-    for identity in ("Bakers", "Tailors"):
-        assert table.loc[("attack", identity, "change"), "note"] == "no triples on one side"
-        assert np.isnan(table["value"]["attack", identity, "change"])
-        assert table.loc[("topics", identity, "change"), "note"] == "no triples on one side"
-
-
-def test_the_first_screen_says_of_whom_the_model_speaks_worse(crawls: dict[str, Crawl]) -> None:
-    base, edited = crawls["base"], crawls["edited"]
-    topics = Topics([0] * (len(base.triples) + len(edited.triples)), {}, {}, "one")
-    screen = change_screen(base, edited, change_rows(base, edited, topics=topics, draws=5))
-    assert screen.finding[0].startswith("After the edit the model speaks worse of Bakers (regard: ")
-    badges = {row.words: row.badge for row in screen.sections["After the edit"]}
-    assert badges["Bakers"] == "WORSE"
-    assert badges["Poets"] != "WORSE"

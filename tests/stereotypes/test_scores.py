@@ -149,19 +149,16 @@ def test_any_classifier_with_the_right_labels_scores(tmp_path: Path) -> None:
 
 
 def test_detoxify_is_used_when_there_and_named_when_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(variant: str) -> types.SimpleNamespace:
-        assert variant == "unbiased"
-        scores = {"toxicity": 0.9, "identity_attack": 0.1}
-        return types.SimpleNamespace(predict=lambda texts: {name: [v] * len(texts) for name, v in scores.items()})
-
     monkeypatch.setitem(sys.modules, "detoxify", None)
     with pytest.raises(SeesawError, match=r"seesaw_cf\[toxicity\]"):
         find_scorer("attack", "detoxify")
-    monkeypatch.setitem(sys.modules, "detoxify", types.SimpleNamespace(Detoxify=load))
+    scores = {"toxicity": 0.9, "identity_attack": 0.1}
+    model = types.SimpleNamespace(predict=lambda texts: {name: [v] * len(texts) for name, v in scores.items()})
+    fake = types.SimpleNamespace(Detoxify={"unbiased": model}.__getitem__)
+    monkeypatch.setitem(sys.modules, "detoxify", fake)
     scorer = find_scorer("attack", "detoxify")
     assert scorer is not None
     assert [answer.value for answer in scorer.score(["a", "b"])] == [0.1, 0.1]
-    assert scorer.score([]) == []
 
 
 class _PerspectiveHandler(BaseHTTPRequestHandler):

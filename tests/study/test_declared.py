@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.cli import main
 from seesaw_cf.errors import RunFolderError, SeesawError, UnknownNameError
 from seesaw_cf.study.cells import cells_of, chosen, claim_study, job_of
 from seesaw_cf.study.declared import Study, read_study
@@ -64,7 +63,6 @@ def test_a_cell_is_an_ordinary_job(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert isinstance(job.editor_config, Path)
     assert json.loads(job.editor_config.read_text()) == {"ft": {"steps": 3, "learning_rate": 0.1}}
     assert cells["tiny/sample/single/memit"].editor_config is None
-    (tmp_path / "other.json").write_text("{}")
 
 
 LEAST = "models: [seesaw-tiny]\neditors: [ft]\nrecords: {sample: }\n"
@@ -114,15 +112,15 @@ def test_a_wrong_file_is_named_with_the_place(tmp_path: Path, text: str, message
         study(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", str(tmp_path / "none.yaml")]) == 1
-    assert "none.yaml: No such file or directory. Check the path." in capsys.readouterr().err
-
-
 def test_a_study_may_grow_and_nothing_else(tmp_path: Path) -> None:
     out, first = tmp_path / "out", study(tmp_path)
-    claim_study(out, first)
-    claim_study(out, first)
+    with pytest.raises(RunFolderError, match=r"is not empty and has no study\.json"):
+        claim_study(tmp_path, first)
+    bare = study(tmp_path, GOOD.replace("controls: [identity]\n", ""))
+    assert bare.controls == ()
+    for folder, made in ((out, first), (tmp_path / "bare", bare)):
+        claim_study(folder, made)
+        claim_study(folder, made)
     grown = study(tmp_path, GOOD.replace("  memit:\n", "  memit:\n  rome:\n").replace("half:", "third: x\n  half:"))
     claim_study(out, grown)
     assert set(json.loads((out / "study.json").read_text())["editors"]) == {"ft", "memit", "rome"}
@@ -137,18 +135,3 @@ def test_a_study_may_grow_and_nothing_else(tmp_path: Path) -> None:
             claim_study(out, study(tmp_path, changed))
     claim_study(out, study(tmp_path, GOOD.replace("half:", "third: x\n  half:").replace(
         "  memit:\n", "  memit:\n  rome:\n").replace("dtype: bfloat16", "dtype: bfloat16, device: cpu")))  # fmt: skip
-
-
-def test_a_study_without_controls_is_continued(tmp_path: Path) -> None:
-    made = study(tmp_path, GOOD.replace("controls: [identity]\n", ""))
-    assert made.controls == ()
-    claim_study(tmp_path / "out", made)
-    claim_study(tmp_path / "out", made)
-    with pytest.raises(RunFolderError, match=r"controls: the folder has \[\], this file \['identity'\]"):
-        claim_study(tmp_path / "out", study(tmp_path))
-
-
-def test_a_folder_of_something_else_is_no_study(tmp_path: Path) -> None:
-    made = study(tmp_path)
-    with pytest.raises(RunFolderError, match=r"is not empty and has no study.json, so it is no study"):
-        claim_study(tmp_path, made)
