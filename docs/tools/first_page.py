@@ -167,11 +167,17 @@ def levels_figure(made: Report) -> Figure:
 def reading_figure(made: Report) -> Figure:
     """Return the demo's levels with numbers that `docs/reading.md` explains."""
     figure = levels_figure(made)
-    ax = figure.axes[1]
+    ax = figure.axes[0]
     lines: list[Any] = [line.get_xydata() for line in ax.lines]
     dots, ends = ([own for own in lines if len(own) == size] for size in (1, 2))
     ((value, y),), ((control, below),), ((_, _), (high, _)) = dots[0], dots[1], ends[0]
-    places = [(value, y, 0, -15), (high, y, 0, -15), (control, below, 16, 0), (-1.2, y, 0, 0), (0, y, 0, 0)]
+    places = [
+        (value, y, 0, -15),
+        (high, y, 0, -15),
+        (control, below, 44, 0),
+        (-2, y, -10, 0),
+        (0, (y + below) / 2, 0, 0),
+    ]
     for number, (x, at, right, up) in enumerate(places, 1):
         box: dict[str, Any] = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": COLOURS[1]}
         how: dict[str, Any] = {

@@ -69,7 +69,7 @@ def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, f
 
 def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.Audit) -> None:
     assert list(audited.summary["about"]) == LEVELS
-    assert len(audited.summary.columns) == 9
+    assert len(audited.summary.columns) == 8
     lost = audited.tables["levels"].query("what == 'beyond' and about == 'other_facts' and decides")["value"].iloc[0]
     assert audited.summary["harm"].iloc[0] == -lost, "harm is above 0"
     levels, facts = audited.tables["levels"], audited.tables["other_facts"]

@@ -34,7 +34,7 @@ def test_the_demo_is_the_frozen_run(tmp_path: Path) -> None:
     assert demo_facts(made, with_example=False) == {name: part for name, part in FACTS.items() if name != "example"}
     model, _ = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
     assert f"({model.num_parameters() / 1e6:.1f} M parameters)" in TEXT
-    assert len(reading_figure(made).axes[1].texts) == 5
+    assert len(reading_figure(made).axes[0].texts) == 5
     assert len(study_figure().axes[0].get_yticklabels()) == 6
 
 

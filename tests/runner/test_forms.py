@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from seesaw_cf.api import Audit
 from seesaw_cf.base.types import FORMS
 from seesaw_cf.cli import main
 from seesaw_cf.effects import prompt_effects
@@ -96,7 +97,7 @@ def test_a_model_with_a_template_never_shows_plain_efficacy_alone(plain: Path, b
         efficacy = made.tables["efficacy"]
         assert set(efficacy.loc[efficacy["what"] == "efficacy_after", "form"]) == set(FORMS)
     assert set(pq.read_table(plain / "scores_question.parquet")["kind"].to_pylist()) == {"efficacy"}
-    assert set(made.tables["levels"]["form"]) == set(FORMS)
+    assert set(made.tables["levels"]["form"]) == set(FORMS) == set(Audit(made).summary["form"])
     together = report_several([plain, both])
     assert [own.run.form for own in together.forms] == list(FORMS[1:])
     assert "The edits worked, asked as a question in chat: " in " ".join(together.screen.notes)
