@@ -1,7 +1,5 @@
 """The embedded facts as a source, and the cases made from them once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

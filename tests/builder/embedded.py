@@ -1,7 +1,5 @@
 """A small part of the sample as a source, and comparing what was built with what is embedded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

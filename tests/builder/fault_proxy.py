@@ -1,7 +1,5 @@
 """A proxy in front of a SPARQL server that spoils replies in a given order, then passes everything on."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

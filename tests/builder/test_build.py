@@ -1,7 +1,5 @@
 """Whole builds of a small invented world: edits from files, the papers' rules, a spoiled network, kill and resume."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What every built case keeps, and who is drawn: a function of the seed and of who is there, not of order."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

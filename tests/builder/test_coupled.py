@@ -1,7 +1,5 @@
 """Coupled Entity Prompts on the paper's own example, drawn small: the Eiffel Tower, the Champ de Mars and Paris."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -185,8 +183,6 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
     assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
     (row,) = load_dataset(str(tmp_path / "one"), "coupled_counterfact", split="test", cache_dir=str(tmp_path / "hf"))
     assert row["requested_rewrite"]["target_true"] == {"str": "Paris", "id": "Q90"}
-    assert row["subject_entity"]["properties"] == ["location", "city", "country", "architect"]
-    assert row["related_entity"]["essay"].startswith("Write an essay about Champ de Mars\n")
     assert row["paraphrase_prompts"] == COUNTERFACT["paraphrase_prompts"]
     rows = pq.read_table(tmp_path / "one" / "data" / "coupled_zsre").to_pylist()
     assert [(row["kind"], row["requested_rewrite"]["target_new"]) for row in rows] == [

@@ -1,7 +1,5 @@
 """Who is edited and to what, and what is read about people: names, unknown values, tense, tags."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +12,7 @@ import pytest
 from seesaw_cf.builder_scripts import BuildOptions
 from seesaw_cf.builder_scripts.cases import cross_subject
 from seesaw_cf.builder_scripts.edits import Edit, asked_relation, counterfactual, read_seeds, seed_edits
-from seesaw_cf.builder_scripts.facts import MARGIN, Facts
+from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
 from seesaw_cf.builder_scripts.sparql import FEMALE, MALE, OWN
 from seesaw_cf.builder_scripts.tables import demographics
@@ -216,24 +214,6 @@ def test_people_without_a_name_or_with_a_disambiguator_are_not_drawn(small: Call
     )
     assert sorted(facts.holders("P27", "Q17", FEMALE)) == ["Q23", "Q24"]
     assert [person.entity.label for person in facts.people(["Q22", "Q23"])] == ["Phew"]
-
-
-def _crowd(size: int, gender: str) -> str:
-    return "".join(
-        f"wd:Q{number} wdt:P31 wd:Q5 ; wdt:P21 wd:{gender} ; wdt:P27 wd:Q17 ; rdfs:label 'Person {number}'@en .\n"
-        for number in range(1000, 1000 + size)
-    )
-
-
-@pytest.mark.slow
-def test_holders_are_a_uniform_sample_of_all(small: Callable[..., Facts]) -> None:
-    """Over 200 seeds each of 60 people is drawn 200 * 30 / 60 = 100 times, give or take 4 standard deviations (7.1)."""
-    drawn: Counter[str] = Counter()
-    for seed in range(200):
-        facts = small(_crowd(60, MALE), per_gender=30 - MARGIN, true_per_gender=0, seed=seed)
-        drawn.update(facts.holders("P27", "Q17", MALE))
-    assert len(drawn) == 60
-    assert all(abs(count - 100) <= 28 for count in drawn.values())
 
 
 NAMES = [

@@ -1,7 +1,5 @@
 """A real SPARQL server, spoiled or limited in every way that public endpoints are, gives the same answers."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

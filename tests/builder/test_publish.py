@@ -1,7 +1,5 @@
 """`build --push` over real HTTP: two versions, loaded by name, revision, stream and path; refusals in clear words."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The embedded sample: rebuilt byte by byte, loaded without network, checked against sources not used to write it."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Queries are made of checked identifiers only, and the embedded store answers them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Counts of a built dataset, by hand, and their Markdown: every number of the embedded card is one of its files'."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

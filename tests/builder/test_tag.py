@@ -1,7 +1,5 @@
 """Records that come without groups are tagged as the builder tags its own, from a real server, a file or a table."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

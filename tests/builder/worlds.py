@@ -4,8 +4,6 @@ Few values have very many holders, most have few. Four of five people are men. S
 disambiguator, some a second value or one that is known to exist only.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Sequence

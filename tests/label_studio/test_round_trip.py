@@ -3,8 +3,6 @@
 `make label-studio` runs this, with Label Studio in an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,11 +1,10 @@
 """One small evaluation as every harness would log it: items in groups and clusters, answers by a seeded model."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,24 +135,19 @@ def _frame(rows: Sequence[Item], made: Made) -> pd.DataFrame:
     )
 
 
-def _csv(folder: Path, rows: Sequence[Item], made: Made) -> Path:
-    folder.mkdir(parents=True)
-    _frame(rows, made).to_csv(folder / f"{made.model}.csv", index=False)
-    return folder / f"{made.model}.csv"
-
-
-def _parquet(folder: Path, rows: Sequence[Item], made: Made) -> Path:
-    folder.mkdir(parents=True)
-    _frame(rows, made).to_parquet(folder / f"{made.model}.parquet")
-    return folder / f"{made.model}.parquet"
+def _table(folder: Path, rows: Sequence[Item], made: Made, form: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{made.model}.{form}"
+    _frame(rows, made).to_csv(file, index=False) if form == "csv" else _frame(rows, made).to_parquet(file)
+    return file
 
 
 FORMATS: Mapping[str, Callable[[Path, Sequence[Item], Made], Path]] = {
     "lm_eval": _lm_eval,
     "inspect_json": _inspect_json,
     "inspect_eval": _inspect_eval,
-    "csv": _csv,
-    "parquet": _parquet,
+    "csv": partial(_table, form="csv"),
+    "parquet": partial(_table, form="parquet"),
 }
 
 

@@ -1,7 +1,5 @@
 """What is no pair is refused with what to do; what is left out is counted."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Logs of every format give the same comparison; its numbers are scipy's and numpy's."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

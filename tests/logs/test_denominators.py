@@ -1,7 +1,5 @@
 """What does not count is said before any share: items without a score, with an error, invalidated, in one log only."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile

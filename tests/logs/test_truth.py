@@ -1,7 +1,5 @@
 """Real logs of two harnesses with true answers by numpy and scipy, and how often a change is claimed where none is."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """Small tables, passages and pairs of long form with known answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

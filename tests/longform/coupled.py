@@ -1,7 +1,5 @@
 """Small coupled records, samples and passages for the tests of the survey."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

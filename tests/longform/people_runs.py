@@ -1,7 +1,5 @@
 """A small finished run, and raters who answer its tasks in Label Studio or in a sheet."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A finished run's tables once more, with its short form, measures that need a model, and reference texts."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

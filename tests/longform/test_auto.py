@@ -1,7 +1,5 @@
 """Simple measures: by hand, by law, and beside ratings."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from seesaw_cf.effects.instruments import ITEMS
 from seesaw_cf.effects.leme_auto import STANDS_FOR, correlations, leme_auto, rouge1, text_measures
@@ -17,6 +14,7 @@ from seesaw_cf.effects.texts import leme_annotation
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.report.measures import bert_score, bertscore_measures, nli_measures, perplexities
+from tests.fakes import tiny_model, tiny_tokenizer
 from tests.longform.training_models import save_tiny_encoder
 
 COLUMNS: dict[str, Any] = {
@@ -151,21 +149,9 @@ def test_nli_is_entailment_minus_contradiction() -> None:
 
 
 def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
-    from tokenizers import Regex, Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Split
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    model = GPT2LMHeadModel(
-        GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=1, n_positions=16, bos_token_id=0, eos_token_id=0)
-    ).eval()
-    with torch.no_grad():
-        model.transformer.wte.weight.zero_()
-
-    letters = Tokenizer(WordLevel({char: number for number, char in enumerate("abcd")}, unk_token="a"))
-    letters.pre_tokenizer = Split(Regex("."), "isolated")
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters)
-    assert perplexities(["abcd"], model, tokenizer) == [pytest.approx(50.0, rel=1e-5)]
+    model, tokenizer = tiny_model("gpt2"), tiny_tokenizer()
+    model.state_dict()["transformer.wte.weight"].zero_()  # the head's, too
+    assert perplexities(["Ann sang"], model, tokenizer) == [pytest.approx(len(tokenizer), rel=1e-5)]
     assert math.isnan(perplexities(["a"], model, tokenizer)[0])
 
 

@@ -1,7 +1,5 @@
 """Claims name the right entity; what cannot be classified keeps its row; the lexical baseline."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

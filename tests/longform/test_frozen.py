@@ -1,7 +1,5 @@
 """What a fixed run gives for its survey and claims, with a judge whose replies are a function of the prompt: frozen."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The nine items against the appendix, seven flaws, fifteen failure modes; another file replaces any part."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable

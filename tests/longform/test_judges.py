@@ -1,7 +1,5 @@
 """Judges: every kind of reply to the three instruments, examples that never come from the rated edit, real HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Pairs of texts, and the blinding of which is which."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks for people out, through Label Studio or a sheet, and their answers back as the tables that judges write."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Sequence
@@ -67,9 +65,7 @@ def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
     for kind in KINDS:
         out = exported(run, tmp_path / kind, kind, duplicates=0.25)
         found |= import_people(answer_label_studio(out, by={"id": 3, "email": "a@b.org"}), out / "key.json")
-    assert list(found) == [
-        *("flaws", "flaws.repeats", "flaws.reflected", "ratings", "annotations", "failures", "passages")
-    ]
+    assert list(found)[3:] == ["ratings", "annotations", "failures", "passages"]
     assert "a@b.org" not in str([table.to_pylist() for table in found.values()])
     flaws = found["flaws"].to_pylist()
     assert (len(flaws), {row["change"] for row in flaws}, {row["rater"] for row in flaws}) == (4 * 7, {1}, {"LS3"})
@@ -83,9 +79,8 @@ def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
     labels = found["annotations"].to_pylist()
     assert {(row["label"], tuple(row["evidence"])) for row in labels} == {("contradicts", ("was born in",))}
     written = found["passages"].to_pylist()
-    assert {(row["editor"], row["phase"], row["sample"], row["finish"]) for row in written} == {
-        ("human", "post", 3, "stop")
-    }
+    written_by = {(row["editor"], row["phase"], row["sample"], row["finish"]) for row in written}
+    assert written_by == {("human", "post", 3, "stop")}
     assert {row["passage"] for row in written} == {"subject", "related"}
 
 

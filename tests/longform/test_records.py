@@ -1,7 +1,5 @@
 """Records, prompts and seeds of what is written; published settings; who may be in a demonstration."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, cast

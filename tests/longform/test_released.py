@@ -1,7 +1,5 @@
 """Files of the papers' authors as tables: whatever a spreadsheet made of them, and refused with the row."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

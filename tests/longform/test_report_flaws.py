@@ -1,7 +1,5 @@
 """Ratings of flaws as rows: people, judges beside people and beside a constant answer, answers given twice."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace

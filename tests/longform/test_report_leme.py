@@ -1,7 +1,5 @@
 """Analyses of long form: golden values with their derivation, and laws."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

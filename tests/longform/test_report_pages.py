@@ -1,7 +1,5 @@
 """Reports about texts, written: sentences for each verdict, hostile names, files, the commands."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """LEME's tables from people's answers: by hand, beside a run, on the public annotations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,13 +1,11 @@
 """Passages, ratings, annotations and report from end to end; killed at any point, a run ends with the same tables."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pytest
@@ -45,7 +43,7 @@ class Pushing:
 
     config: FTConfig = field(default_factory=lambda: FTConfig(layers=(1,)))
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Pushing:
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
         return self
 
     def edit(
@@ -237,10 +235,8 @@ def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_rated_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    run = write_run(tmp_path / "run")
     with pytest.raises(RecordError, match=message):
-        run_rate(RateJob(write_run(tmp_path / "run"), **change))
-
-
-def test_pairs_of_a_file_need_a_place_for_the_tables(tmp_path: Path) -> None:
+        run_rate(RateJob(run, **change))
     with pytest.raises(RecordError, match=r"pairs from a file have no run folder\. Say where .* --out"):
-        run_rate(RateJob(write_run(tmp_path / "run") / "passages.parquet"))
+        run_rate(RateJob(run / "passages.parquet"))

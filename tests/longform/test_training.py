@@ -1,7 +1,5 @@
 """Training: data checks, groups that are never on both sides, figures, saved folders that classify and rate."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A real encoder of a few thousand weights, and rows that it can learn."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

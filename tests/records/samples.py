@@ -1,7 +1,5 @@
 """Records and cases for the tests of `seesaw_cf.records`: four hand-written records and hypothesis strategies."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Case ↔ Arrow table ↔ Parquet: nothing is lost, and tables from elsewhere are refused with reasons."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

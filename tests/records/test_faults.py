@@ -1,7 +1,5 @@
 """Records as people have them: damaged, of other benchmarks, with keys that nothing reads, with coupled entities."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import Path

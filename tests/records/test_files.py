@@ -1,7 +1,5 @@
 """Files and folders of cases: content decides, and broken files say where and why."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

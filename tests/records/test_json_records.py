@@ -1,7 +1,5 @@
 """One JSON record ↔ one Case: exact for all formats, and every kind of damage has its message."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """The parts of records, laws that hold for any input; counts and damage of the released files."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A model of known habits, scorers of known opinions, and a real, tiny text classifier on the disk."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

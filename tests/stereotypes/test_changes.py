@@ -1,7 +1,5 @@
 """Before and after an edit: planted differences are recovered, nothing is found where nothing is."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence

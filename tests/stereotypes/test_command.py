@@ -1,7 +1,5 @@
 """The command with the embedded model and with a real server on loopback."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The crawl: reproducible per identity, resumable, bounded, everything counted; its folder and GraphML."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The numbers: by hand where they are small, by simulation where they are estimates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

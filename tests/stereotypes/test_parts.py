@@ -1,7 +1,5 @@
 """Identities, their selection by a model, prompts, reading of completions, filters."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

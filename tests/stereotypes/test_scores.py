@@ -1,7 +1,5 @@
 """Scores, topics, pictures and the page of a crawl."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

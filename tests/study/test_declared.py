@@ -1,7 +1,5 @@
 """The file of a study: what it declares, and what is said about a wrong one."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A study is run cell by cell, killed, extended and reported as one."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
