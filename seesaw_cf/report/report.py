@@ -68,8 +68,9 @@ class Report:
         for own in (self, *self.forms):
             words = f", {FORM_WORDS[own.run.form]}" if own is not self else ""
             for level in levels_of(own.frame, own.run):
-                title, _ = LEVELS[level["about"], level["true_answer"]]
-                sections.setdefault(title + words, []).extend(level_rows(level, own.run, several))
+                title = LEVELS[level["about"], level["true_answer"]][0] + words
+                title = title.replace("edited person", "people of the records") if run.asked_only else title
+                sections.setdefault(title, []).extend(level_rows(level, own.run, several))
         if run.people is not None:
             groups = ScreenRow(sentences.group_counts(frame, run), badge=sentences.group_badge(frame, run))
             sections[f"Groups: {', '.join(AXES)}"] = [groups]
@@ -85,6 +86,7 @@ class Report:
                     "" if several else sentences.ranges_sentence(levels),
                 ]
             ).strip(),
+            sentences.ASKED_ONLY * run.asked_only,
             sentences.controls_note(run),
             *run.manifest.get("notes", []),
             *(f"{name}: {note}." for name, facts in changed.items() for note in facts.get("notes", ())),

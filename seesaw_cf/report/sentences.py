@@ -41,6 +41,8 @@ from seesaw_cf.stats.verdicts import RARE
 
 _WHO: Mapping[str, str] = {"old": "for whom the old answer is true", "new": "for whom the new answer is true"}
 
+ASKED_ONLY = "Of each fact that was asked, the old answer is true of its person and the new one false."
+
 
 def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> list[str]:
     """Return what a run found, what must be known first standing first: a few sentences of plain words."""
