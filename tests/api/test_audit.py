@@ -170,8 +170,6 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        ({"editor": "memut"}, UnknownNameError, "Did you mean 'memit'"),
-        ({"editor": "nowhere.py"}, StorageError, "there is no file nowhere.py"),
         ({"editor": "ft", "limits": 2}, TypeError, "unexpected keyword argument 'limits'"),
         ({}, RecordError, "nothing is audited"),
         ({"editor": "ft", "protocol": "batch", "checkpoints": [1, 2]}, RecordError, "gives curves and no report"),

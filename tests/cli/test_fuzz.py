@@ -116,11 +116,6 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return work
 
 
-def answers(words: list[str]) -> None:
-    """Runs a command; what is not success, a usage error or a message comes out of `main` as it is."""
-    assert main(words) in (0, 1, 2), words
-
-
 BOUNDED = settings(
     derandomize=True,
     deadline=None,
@@ -132,9 +127,11 @@ BOUNDED = settings(
 @pytest.mark.slow
 @pytest.mark.parametrize("leaf", sorted(COMMANDS))
 def test_a_few_values(leaf: str, stage: Path) -> None:
+    """What is not success, a usage error or a message comes out of `main` as it is."""
+
     @settings(BOUNDED, max_examples=8)
     @given(lines(leaf))
     def check(words: list[str]) -> None:
-        answers(words)
+        assert main(words) in (0, 1, 2), words
 
     check()

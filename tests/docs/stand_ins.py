@@ -35,11 +35,7 @@ KEY = {"OPENAI_API_KEY": "sk-of-a-reader"}
 
 
 class StandIns:
-    """A context manager; its servers stop at the end.
-
-    Attributes:
-        folder: Where the commands of a page run; tables they name are written there.
-    """
+    """A context manager, whose servers stop at the end: commands run in `folder`, where the tables they name are."""
 
     def __init__(self, folder: Path, private: Path) -> None:
         self.folder, self._private = folder, private

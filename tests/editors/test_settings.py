@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import HFScorer
-from seesaw_cf.types import Case, Cloze
+from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
 from tests.tokenizer_styles import byte_level
 
@@ -40,21 +41,15 @@ MEND_QUICK = {"training": {"steps": 20, "validate_every": 10}, "rank": 8}
 
 
 def test_lists_become_tuples_and_nested_settings_keep_the_rest() -> None:
-    config = with_settings(
-        MENDConfig(layers=(1,), training=MENDTraining.for_width(128)), {"layers": [0, 2], "training": {"steps": 7}}
-    )
-    assert config.layers == (0, 2)
-    assert config.training == MENDTraining(**{**_fields(MENDTraining.for_width(128)), "steps": 7})
+    usual = MENDTraining.for_width(128)
+    config = with_settings(MENDConfig(layers=(1,), training=usual), {"layers": [0, 2], "training": {"steps": 7}})
+    assert (config.layers, config.training) == ((0, 2), replace(usual, steps=7))
     row = {"blocks": "a", "mlp_in": ["b"], "mlp_out": "c", "norm": "d"}
     assert with_settings(MEMITConfig(layers=(1,)), {"architecture": row}).architecture == Architecture(
         "a", ("b",), "c", "d"
     )
     wrapped = with_settings(ControlConfig(), {"editor": "rome", "settings": {"layers": [1]}})
     assert wrapped.settings == {"layers": [1]}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(
@@ -221,14 +216,6 @@ def test_every_row_names_its_source_and_makes_a_config() -> None:
         assert load_editor(editor).config_class(**row.settings).layers == row.settings["layers"]
 
 
-def _prompts(case: Case) -> dict[str, tuple[str, ...]]:
-    return {
-        "efficacy": (case.request.text,),
-        "paraphrase": case.paraphrase_prompts,
-        "neighborhood": case.neighborhood_prompts,
-    }
-
-
 @pytest.mark.slow(30)
 @pytest.mark.parametrize(
     ("name", "least"),
@@ -251,8 +238,9 @@ def test_edits_of_the_sample(
     for case, edited in zip(cases, edits, strict=True):
         assert edited.delta is not None
         new, true = case.request.target_new.label, case.request.target_true.label
+        asked = ((case.request.text,), case.paraphrase_prompts, case.neighborhood_prompts)
         with applied(model, edited.delta):
-            for kind, texts in _prompts(case).items():
+            for kind, texts in zip(wins, asked, strict=True):
                 scores = HFScorer(model, tokenizer).score([Cloze(text, word) for text in texts for word in (new, true)])
                 gains = [a.logprob - b.logprob for a, b in zip(scores[::2], scores[1::2], strict=True)]
                 wins[kind] += [gain < 0 if kind == "neighborhood" else gain > 0 for gain in gains]

@@ -6,7 +6,6 @@ log-probabilities that were computed beside the authors' run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +14,8 @@ import pytest
 import torch
 
 from seesaw_cf.run.job import run_job
-from seesaw_cf.run.jobs import Job
 from tests.golden import reference as golden
+from tests.runner.test_edited import job_of, records
 
 pytestmark = pytest.mark.slow
 
@@ -50,17 +49,8 @@ def test_an_audit_of_their_checkpoint_gives_their_numbers(
     model.save_pretrained(tmp_path / "edited")
     tokenizer.save_pretrained(tmp_path / "edited")
     golden.load.cache_clear()
-    rows = [
-        {"prompt": r.text, "subject": r.subject, "target_new": r.target_new.label, "ground_truth": r.target_true.label}
-        for r in golden.requests(root, cases)
-    ]
-    (tmp_path / "requests.json").write_text(json.dumps(rows))
-    job = Job(
-        str(root / "models" / name), controls=("none",),
-        changed=(f"theirs={tmp_path / 'edited'}",), limit=1, device="cpu",
-        data="sample",
-        requests=tmp_path / "requests.json",
-    )  # fmt: skip
+    file = records(tmp_path, *golden.requests(root, cases))
+    job = job_of(root / "models" / name, tmp_path / "edited", limit=1, data="sample", requests=file)
     run_job(job, tmp_path / "run", progress=False)
     pairs = golden.read(root / "requests.json")["pairs"]
     stored = {

@@ -111,12 +111,9 @@ def test_an_edit_is_that_of_the_edited_weights(edit: str, tmp_path: Path) -> Non
     assert all(torch.equal(before[name], parameter) for name, parameter in own.model.named_parameters())
 
 
-def test_an_option_that_nothing_would_heed_is_refused() -> None:
-    with pytest.raises(RecordError, match=r"got the options \['parallelize'\], expected some of .*--model hf"):
+def test_an_option_that_nothing_heeds_and_a_delta_without_the_tokenizer_are_refused() -> None:
+    with pytest.raises(RecordError, match="parallelize"):
         SeesawLM(tiny_model("gpt2"), tiny_tokenizer(), parallelize=True)
-
-
-def test_a_delta_of_a_given_model_needs_its_tokenizer() -> None:
     with pytest.raises(RecordError, match="Give tokenizer="):
         SeesawLM(tiny_model("gpt2"), delta="anywhere")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
 from seesaw_cf.report.gates import gates
-from seesaw_cf.report.levels import BADGES, harm_phrase, level_counts, level_sentence
+from seesaw_cf.report.levels import BADGES, level_sentence
 from seesaw_cf.report.sentences import claim, doubts, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
@@ -40,12 +40,6 @@ def level(verdict: str, **changes: Any) -> dict[str, Any]:
 def test_every_verdict_has_its_sentence_and_its_badge(verdict: str, made: Report) -> None:
     assert SENTENCES[verdict] in level_sentence(level(verdict), made.run)
     assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"} == set(SENTENCES)
-
-
-def test_few_edits_that_carry_half_of_the_damage_are_counted(made: Report) -> None:
-    assert "half of the damage comes from 2 of 8 edits" in level_counts(level("worse"), made.run)
-    assert "half" not in level_counts(level("worse", n_edits=80), made.run)
-    assert "half" not in level_counts(level("undecided"), made.run)
 
 
 AMOUNTS = [
@@ -75,13 +69,6 @@ def test_percent_never_rounds_to_nobody_or_everybody(share: float) -> None:
     words = percent(share)
     assert float(words.strip("<> %")) == pytest.approx(100 * share, abs=0.6)
     assert words not in ("0 %", "100 %") or share in (0, 1)
-
-
-def test_a_harm_is_called_by_its_size() -> None:
-    """Odds alone do not say what the model answers."""
-    sizes = {"also gives": (1.2, "probability"), "is much less": (0.3, "probability"), "is less": (0.04, "probability")}
-    for words, (value, scale) in [*sizes.items(), ("is much less", (9.0, "log-odds")), ("is less", (0.2, "log-odds"))]:
-        assert harm_phrase(level("worse", value=value, scale=scale), "that person").startswith(words)
 
 
 def contrasts(rows: list[dict[str, Any]], made: Report) -> pd.DataFrame:

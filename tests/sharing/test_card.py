@@ -69,14 +69,11 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     text = _card(tmp_path / "r")
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
-    assert "| layers | &#91;0, 1&#93; |" in text
     assert f"| The edited fact | efficacy after, share (`efficacy`) | 0.7500 | {escaped(FEW)} | 1 |" in text
     old = "People for whom the old answer is true"
     assert f"| {old} | change, share (`other_people_old`) | -0.2500 | -0.5000 to 0.1250 | 40 |" in text
     assert f"| {old}: race Black | change, share | -0.5000 | {escaped(FEW)} | 6 |" in text
     assert "at commit 0123456789abcdef" in text
-    assert "protocol batch. Every number is about the edit in this repository alone." in text
-    assert 'from_pretrained("org/base", dtype="float32")' in text
     assert 'load_delta(snapshot_download("org/name"), model)' in text
 
 
