@@ -159,15 +159,6 @@ def test_open_shows_the_page_in_the_browser(
     assert (f"Open {page} in yours" in capsys.readouterr().out) is not found
 
 
-def _elsewhere(tmp_path: Path, code: str) -> str:
-    """Runs code in a fresh process in an empty folder, offline, with caches of its own."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir(exist_ok=True)
-    offline = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
-    done = fresh.python("-c", code, cwd=folder, env={**os.environ, **offline})
-    return done.stdout
-
-
 @pytest.mark.slow(10)
 def test_after_setup_plain_names_load_from_any_folder_offline(tmp_path: Path) -> None:
     code = """
@@ -177,7 +168,9 @@ assert main(["setup"]) == 0
 import evaluate
 print(len(load_dataset("seesaw_cf", "cross_property", split="test")), evaluate.load("edit_bias").name)
 """
-    rows, name = _elsewhere(tmp_path, code).strip().split("\n")[-1].split()
+    offline = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    done = fresh.python("-c", code, cwd=tmp_path, env={**os.environ, **offline})
+    rows, name = done.stdout.strip().split("\n")[-1].split()
     assert int(rows) > 100
     assert name == "edit_bias"
 

@@ -84,7 +84,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     ("words", "message"),
     [
         ("report run --out other", "it is a run, study or dataset"),
-        ("report run --out other/report", "it lies in"),
         ("report run other --out other/report", "it lies in"),
         ("people export flaws s --out s", "is read by the same command"),
         ("report run --out s/a.csv", "it is a file, expected a folder"),

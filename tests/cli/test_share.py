@@ -80,11 +80,6 @@ def words(place: Path, form: str, editor: str = "memit") -> list[str]:
     return ["share", str(place / "run"), "--repo", f"org/{form}", "--form", form, *chosen]
 
 
-def program_of(card: str) -> str:
-    """What the card says about loading."""
-    return card.split("```python\n")[1].split("```")[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_the_repository_says_what_was_edited_and_measured(
@@ -126,7 +121,8 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, near_hub:
         edited = [score.logprob for score in scorer.score(clozes)]
     assert max(abs(a - b) for a, b in zip(plain, edited, strict=True)) > 1e-2
     assert [main(words(place, form)) for form in FILES] == [0, 0, 0]
-    programs = [program_of(near_hub.files(f"org/{form}")["README.md"].decode()) for form in FILES]
+    cards = [near_hub.files(f"org/{form}")["README.md"].decode() for form in FILES]
+    programs = [card.split("```python\n")[1].split("```")[0] for card in cards]
     command = [sys.executable, "-c", LOAD, json.dumps([programs, CLOZES])]
     done = subprocess.run(
         command, env=near_hub.environment(None, tmp_path / "reader"), capture_output=True, text=True, check=False

@@ -34,10 +34,6 @@ from tests.tokenizer_styles import byte_level
 SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
 
 
-def memit(**changes: Any) -> MEMIT:
-    return MEMIT(MEMITConfig(**{"layers": (1, 2), "moment_weight": 1.0, **SETTINGS, **changes}), tiny_texts())
-
-
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit"])
 def test_many_at_once_equal_one_at_a_time(name: str) -> None:
     """In float64, where Adam does not magnify rounding; the shared batch only changes the order of sums."""
@@ -279,7 +275,7 @@ def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
 def test_fit_must_come_first_and_needs_texts() -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     with pytest.raises(EditError, match=r"edit was called before fit.*editor\.fit\(model, tokenizer\)"):
-        memit().edit(model, tokenizer, [request()])
+        MEMIT(MEMITConfig(layers=(1,), **SETTINGS), tiny_texts()).edit(model, tokenizer, [request()])
     with pytest.raises(EditError, match=r"MEMIT needs texts.*corpus=\[\.\.\.\].*dataset="):
         MEMIT(MEMITConfig(layers=(1,), context_templates=TEMPLATES)).fit(model, tokenizer)
     without = ROME(ROMEConfig(layers=(1,), use_moments=False, **SETTINGS)).fit(model, tokenizer)

@@ -59,17 +59,12 @@ def test_two_labels_are_one_hypothesis() -> None:
         assert ("20 edits can miss rare harm, 80 needed" in first["rule"]) == (edits == 20)
 
 
-def _tagged(frame: pd.DataFrame, tags: list[str], people: tuple[str, ...]) -> pd.DataFrame:
-    """Give people other labels of race."""
-    race = [tags if who in people else own for who, own in zip(frame["person"], frame["race"])]
-    return frame.assign(race=pd.Series(race, dtype=object))
-
-
 def test_a_third_label_hides_no_mirror() -> None:
     """All who are Latine are Black too: Black people against others is white people against others, turned around.
     The mirror stands behind what it repeats and the family counts two tests."""
-    both = _tagged(crossed(0.2, people=20), ["Black", "Latine"], ("p1", "p3", "p5", "p7", "p9", "p11"))
-    table = audit(both, AuditSettings(margin=0.05), axes=["race"])
+    frame, both = crossed(0.2, people=20), ("p1", "p3", "p5", "p7", "p9", "p11")
+    race = [["Black", "Latine"] if who in both else own for who, own in zip(frame["person"], frame["race"])]
+    table = audit(frame.assign(race=pd.Series(race, dtype=object)), AuditSettings(margin=0.05), axes=["race"])
     assert table["group"].tolist() == ["Black", "white", "Latine"]
     assert table["mirror"].tolist() == [False, True, False]
     assert set(table["family_size"]) == {2}

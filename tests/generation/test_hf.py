@@ -35,30 +35,30 @@ def edit(kind: str, seed: int) -> WeightDelta:
     return low_rank(trained_model(kind), (1, 2), seed, rank=2, scale=0.4)
 
 
+def theirs(generator: HFGenerator, prompt: str, **options: object) -> str:
+    """What transformers writes."""
+    ids = torch.tensor([generator.tokenizer(prompt)["input_ids"]])
+    settings = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0, **options}
+    written = generator.model.generate(ids, **settings)[0, ids.shape[1] :]  # type: ignore[operator]
+    return str(generator.tokenizer.decode(written, skip_special_tokens=True))
+
+
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gpt2", "gptj", "opt"])
 def test_greedy_text_is_that_of_transformers(kind: str) -> None:
     narrow = {"sliding_window": 8} if kind == "mistral" else {}  # shorter than the texts
-    model, tokenizer = tiny_model(kind, **narrow), tiny_tokenizer()  # type: ignore[arg-type]
-    found = HFGenerator(model, tokenizer).generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
-    for prompt, completion in zip(PROMPTS, found, strict=True):
-        ids = torch.tensor([tokenizer(prompt)["input_ids"]])
-        want = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=0)[0, ids.shape[1] :]  # type: ignore[operator]
-        assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
+    generator = HFGenerator(tiny_model(kind, **narrow), tiny_tokenizer())  # type: ignore[arg-type]
+    found = generator.generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
+    assert [one.text for one in found] == [theirs(generator, prompt) for prompt in PROMPTS]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("penalty", [1.3, 0.8])
 def test_the_repetition_penalty_is_that_of_transformers(penalty: float) -> None:
-    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    generator = HFGenerator(tiny_model("llama"), tiny_tokenizer(), rows=3)
     sampling = Sampling(max_new_tokens=12, temperature=0, repetition_penalty=penalty)
-    found = HFGenerator(model, tokenizer, rows=3).generate([Ask(prompt) for prompt in PROMPTS], sampling)
-    plain = HFGenerator(model, tokenizer, rows=3).generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
-    for prompt, completion in zip(PROMPTS, found, strict=True):
-        ids = torch.tensor([tokenizer(prompt)["input_ids"]])
-        options = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0, "repetition_penalty": penalty}
-        want = model.generate(ids, **options)[0, ids.shape[1] :]  # type: ignore[operator]
-        assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
-    assert [one.text for one in found] != [one.text for one in plain]
+    found, plain = (generator.generate([Ask(prompt) for prompt in PROMPTS], how) for how in (sampling, GREEDY))
+    assert [one.text for one in found] == [theirs(generator, p, repetition_penalty=penalty) for p in PROMPTS]
+    assert found != plain
 
 
 @pytest.mark.slow
@@ -121,14 +121,6 @@ def test_nothing_is_left_behind() -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def one_at_a_time(generator: HFGenerator, jobs: list[tuple[WeightDelta, list[Ask]]]) -> list[list[str]]:
-    found = []
-    for delta, asks in jobs:
-        with applied(generator.model, delta):
-            found.append([c.text for c in generator.generate(asks, PUBLISHED)])
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_many_edited_models_at_once_write_what_each_writes_alone(kind: str) -> None:
@@ -137,7 +129,9 @@ def test_many_edited_models_at_once_write_what_each_writes_alone(kind: str) -> N
     jobs = [(delta, [*ASKS[number : number + 3], ASKS[0]]) for number, delta in enumerate(deltas)]
     generator = writer(kind)
     together = [[c.text for c in row] for row in generator.generate_each(jobs, PUBLISHED)]
-    assert together == one_at_a_time(generator, jobs)
+    for (delta, asks), texts in zip(jobs, together, strict=True):
+        with applied(generator.model, delta):
+            assert [c.text for c in generator.generate(asks, PUBLISHED)] == texts
     assert len({texts[-1] for texts in together}) > 4  # the edits do change what is written
 
 

@@ -97,11 +97,9 @@ def test_the_column_of_a_cell_of_another_kind_is_named(name: str) -> None:
             unopened(name)._compute(**given_columns, **options_of(name))
 
 
-def drawn_metrics() -> list[str]:
-    return [name for name in METRICS if "draws" in inspect.signature(unopened(name)._compute).parameters]
-
-
-@pytest.mark.parametrize("name", drawn_metrics())
+@pytest.mark.parametrize(
+    "name", [name for name in METRICS if "draws" in inspect.signature(unopened(name)._compute).parameters]
+)
 def test_no_samples_leave_out_intervals_and_nothing_else(name: str) -> None:
     options = {key: value for key, value in options_of(name).items() if key != "draws"}
     few, none = (unopened(name)._compute(**COLUMNS[name], **options, draws=draws) for draws in (50, 0))

@@ -83,9 +83,6 @@ def check_law(folder: Path, direct: Any, tokenizer: PreTrainedTokenizerBase | No
     assert logprobs(HFScorer(model, own)) == plain
 
 
-# Adapters of peft.
-
-
 def _lora(**options: Any) -> Callable[[Any], Any]:
     return lambda peft: peft.LoraConfig(r=2, target_modules=["q_proj", "down_proj"], **options)
 
@@ -192,9 +189,6 @@ def test_adapters_that_cannot_be_audited(kind: str, tmp_path: Path) -> None:
         read(tmp_path / "adapter")
 
 
-# Checkpoints.
-
-
 def test_a_checkpoint_is_asked_with_its_own_tokens(tmp_path: Path) -> None:
     own: Any = byte_level(bos=False)
     rules = json.loads(own.backend_tokenizer.to_str())
@@ -250,9 +244,6 @@ def test_one_changed_model_is_held_at_a_time(tmp_path: Path) -> None:
     for name in ("theirs", "theirs", "random(theirs)", "theirs"):
         second.score(name, CLOZES)
     assert loaded == ["theirs", "random(theirs)", "theirs"]
-
-
-# Quantised checkpoints.
 
 
 def quantised(method: str, model: PreTrainedModel, folder: Path) -> PreTrainedModel:

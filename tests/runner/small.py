@@ -97,12 +97,12 @@ def manifest(model: PreTrainedModel, /, **changes: Any) -> RunManifest:
     return RunManifest(**{**values, **changes})
 
 
-def run(out: Path, used: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+def run(out: Path, used: dict[str, Any] | None = None, ignore_damage: bool = False, **changes: Any) -> dict[str, Any]:
     base = model()
     used = used or {"nudge": Nudge()}
     tokenizer = byte_level(bos=False)
-    scorer, made = HFScorer(base, tokenizer), manifest(base, **changes)
-    Run(base, tokenizer, scorer, used, cases(), made, out, progress=False).complete()
+    own: dict[str, Any] = {"progress": False, "ignore_damage": ignore_damage}
+    Run(base, tokenizer, HFScorer(base, tokenizer), used, cases(), manifest(base, **changes), out, **own).complete()
     return used
 
 

@@ -13,26 +13,19 @@ from seesaw_cf.effects.answers import Locality
 from seesaw_cf.errors import EditError
 from seesaw_cf.models import WeightDelta
 from seesaw_cf.run import store
-from seesaw_cf.run.runner import Run
-from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Estimate
 from tests.runner import small
-from tests.tokenizer_styles import byte_level
 
 
 def run(out: Path, name: str = "nudge", ignore_damage: bool = False, **changes: Any) -> list[str]:
     """The texts that were edited."""
-    model, tokenizer, editor = small.model(), byte_level(bos=False), small.Nudge()
-    made = small.manifest(model, editors={name: {}}, **changes)
-    scorer, cases = HFScorer(model, tokenizer), small.cases()
-    Run(
-        model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, ignore_damage=ignore_damage
-    ).complete()
+    editor = small.Nudge()
+    small.run(out, {name: editor}, ignore_damage, editors={name: {}}, **changes)
     return editor.seen
 
 
 @pytest.fixture(autouse=True)
-def _collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _collapse(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = Locality("neighbours", 0.66, 0.11, 40, Estimate(0.125, 0.02, 0.47, n=8))
     monkeypatch.setattr(store, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
 

@@ -184,9 +184,6 @@ def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> No
         assert (tmp_path / "both" / table).read_bytes() == (tmp_path / "alone" / table).read_bytes()
 
 
-RAY = ("--engine", "ray")
-
-
 @pytest.fixture
 def _threads() -> Iterator[None]:
     before = torch.get_num_threads()
@@ -226,6 +223,6 @@ def _run(out: Path, threads: int, *engine: str) -> None:
 def test_ray_and_a_local_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     _run(tmp_path / "alone", threads)
-    _run(tmp_path / "shared", threads, *RAY)
+    _run(tmp_path / "shared", threads, "--engine", "ray")
     for table in ("scores.parquet", "edits.parquet"):
         assert (tmp_path / "alone" / table).read_bytes() == (tmp_path / "shared" / table).read_bytes()
