@@ -56,12 +56,6 @@ def test_words_that_no_file_could_hold(before: list[str], word: str, capsys: pyt
     assert f"error: got {word!a}, expected UTF-8 text without NUL" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("path", ["", "é" * 128])
-def test_what_can_be_no_path(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", path]) == 1
-    assert "whose names have at most 255 bytes" in capsys.readouterr().err
-
-
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """`seesaw-cf list` ends in an error."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import StorageError, hide_secrets
 from seesaw_cf.base.files import csv_text, neutral
 from seesaw_cf.base.retrying import no_bars, quiet
-from seesaw_cf.base.text import PAPERS
 from tests import fresh
 from tests.page_reader import original
 
@@ -89,23 +87,6 @@ def test_csv_keeps_numbers_and_neutralises_text() -> None:
     back = pd.read_csv(io.StringIO(shown))
     assert back["D"].tolist()[0::2] == [-0.5, 2.0]
     assert back["'=n"].tolist() == [-1, 2, 3]
-
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def fields(entry: str) -> dict[str, str]:
-    return dict(re.findall(r"^  (\w+) = \{(.*)\},?$", entry, re.MULTILINE))
-
-
-def test_the_citation_file_agrees_with_the_table() -> None:
-    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {"cff-version", "title", "message", "authors"} <= set(found)
-    for key, reference in zip(("seesaw_cf", "leme", "memit", "rome"), found["references"], strict=True):
-        paper = fields(PAPERS[key])
-        names = " and ".join(f"{who['family-names']}, {who['given-names']}" for who in reference["authors"])
-        assert (reference["title"], str(reference["year"]), names) == (paper["title"], paper["year"], paper["author"])
-        assert reference["identifiers"][0]["value"] == f"arXiv:{paper['eprint']}"
 
 
 def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:

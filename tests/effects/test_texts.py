@@ -133,15 +133,7 @@ def test_quality_per_case_with_perplexity() -> None:
     assert result["length"]["value"] == pytest.approx((4 + 0) / 2 / 2 + 4 / 2)
 
 
-@pytest.mark.parametrize(
-    ("scored", "message"),
-    [
-        ([(-5.0, 3)], "log_likelihood gives 1 values for 2 texts, expected one for each"),
-        ([(-5.0, 3), (5.0, 3)], "log_likelihood: 1 of 2 values are above 0"),
-    ],
-)
+@pytest.mark.parametrize(("scored", "message"), [([(-5.0, 3)], "1 values for 2"), ([(-5.0, 3), (5.0, 3)], "above 0")])
 def test_log_likelihoods_that_cannot_be_are_refused(scored: list[tuple[float, int]], message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        generation_quality(
-            {"case_id": [1], "texts": [["a b c", "d e f"]], "references": [[]]}, log_likelihood=lambda _: scored
-        )
+        generation_quality(of_cases([["a b c", "d e f"]]), log_likelihood=lambda _: scored)
