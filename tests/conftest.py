@@ -1,7 +1,5 @@
 """Shared fixtures: no network, private caches, and the reference data when it is there."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Small real things made in the process: models of every architecture with random weights, a tokenizer, requests."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from typing import Any

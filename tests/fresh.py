@@ -4,8 +4,6 @@ Importing torch and transformers costs each process some eight seconds, more tha
 model. Everything else is as after `python -m ...` or `python -c ...`: own folder, arguments, streams, modules, end.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import runpy

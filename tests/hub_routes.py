@@ -1,7 +1,5 @@
 """What `tests/hub_server.py` keeps and answers: repositories in memory, and one function for each address."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What a page says and shows, read as a program and as Chromium reads it."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 from seesaw_cf.base.files import neutral

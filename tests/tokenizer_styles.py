@@ -1,7 +1,5 @@
 """Small trained tokenizers in the styles that real models use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers

@@ -1,7 +1,5 @@
 """An editor of somebody else: one step of gradient descent on one weight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """The whole audit from Python: the numbers of the command, models in memory, editors of somebody else."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import inspect

@@ -1,7 +1,5 @@
 """A fine-tune that is audited while it trains: numbers in the log, and training that goes on as if nobody had asked."""
 
-from __future__ import annotations
-
 import copy
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Editors of other authors: the scaffold, names, and the clause that a broken or careless one breaks."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import io

@@ -1,7 +1,5 @@
 """Every command, with what it takes: the material of the tests beside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

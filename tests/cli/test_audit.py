@@ -1,7 +1,5 @@
 """`seesaw-cf audit` and the commands around it as a user meets them, with messages for what goes wrong."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

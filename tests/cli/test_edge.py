@@ -1,7 +1,5 @@
 """What every command answers to bad words, missing keys, removed names, closed pipes and errors of libraries."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

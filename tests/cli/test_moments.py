@@ -1,7 +1,5 @@
 """`seesaw-cf share --moments` as a user meets it: computed, published on the loopback Hub, used by a run; bad input."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

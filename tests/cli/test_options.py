@@ -1,7 +1,5 @@
 """The table of commands and options: how many, what each says, and how a wrong one is met."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections import defaultdict

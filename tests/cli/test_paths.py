@@ -1,7 +1,5 @@
 """No command writes onto what it reads, or onto what another command made: by the roles of what it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

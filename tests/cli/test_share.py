@@ -1,7 +1,5 @@
 """`seesaw-cf share` as a user meets it: an edit of a finished run as a repository of the loopback Hub, in each form."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The promises every editor makes, as functions that also catch editors that break them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """No default destroys a model: an edit with an editor's own settings is a small share of a weight, on any model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

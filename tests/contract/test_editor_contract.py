@@ -1,7 +1,5 @@
 """Every editor on every kind of model keeps the same promises; careless editors are caught."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments and records that are refused, the words they are refused with, and seeds made of words."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """Texts of `--corpus`: each form gives the same texts, at most as many as asked, and says what is wrong with it."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

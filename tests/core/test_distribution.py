@@ -1,7 +1,5 @@
 """Wheel and sdist, built from a copy of the tree, do the job in an environment that has never seen the checkout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Files are whole or absent and refused in clear words; locks end with their holder; tries are counted."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What is declared is there: packages, extras, data files, public names; extras that are missing are asked for."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import importlib

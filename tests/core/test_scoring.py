@@ -1,7 +1,5 @@
 """The scorer's laws: verified boundary, chain rule, and nothing but the cloze itself changes a score."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

@@ -1,7 +1,5 @@
 """What people see: lists that fit the terminal, no secret of a URL, no formula in a sheet, whole citations, quiet."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

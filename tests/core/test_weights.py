@@ -1,7 +1,5 @@
 """Deltas apply, restore bitwise, and refuse models they do not fit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 Each is made when a command first names it, so a page without placeholders costs nothing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

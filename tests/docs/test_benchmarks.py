@@ -1,7 +1,5 @@
 """Benchmarks find what they import, mutants fit the source, and pages hold what their commands compute."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable

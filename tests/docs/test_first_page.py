@@ -1,7 +1,5 @@
 """README's numbers and pictures are those of the demo and of the study; it is short, and its code comes early."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

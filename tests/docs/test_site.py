@@ -1,7 +1,5 @@
 """The site: what is generated is whole, names on its pages exist, it builds without a warning and asks no network."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import os

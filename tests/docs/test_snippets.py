@@ -1,7 +1,5 @@
 """Every command, snippet and notebook of README and docs/ is run, in an empty folder, as a reader would run it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

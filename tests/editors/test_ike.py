@@ -1,7 +1,5 @@
 """In-context editing: the published text, retrieval by request alone, honest counting of what is shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """MEND: laws of the network, chunks and the published switches, files, training that resumes, clear refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Computed here in float64, there in float32 (their float64 values are not stored)
 see `tests.golden.reference.limit`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

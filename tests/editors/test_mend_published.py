@@ -1,7 +1,5 @@
 """MEND networks as their authors saved them: the same numbers, and nothing in the file is run."""
 
-from __future__ import annotations
-
 import os
 from collections import OrderedDict
 from pathlib import Path

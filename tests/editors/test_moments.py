@@ -1,7 +1,5 @@
 """Second moments: the definition, one pass for all layers, the cache, resuming, and damaged files."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

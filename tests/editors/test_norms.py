@@ -1,7 +1,5 @@
 """Moves of the residual stream through a norm behind the MLP: exact where they can be made, nearest elsewhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Settings that come from a file or were published, and every editor through the command line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

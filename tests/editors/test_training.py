@@ -1,7 +1,5 @@
 """LoRA is a low-rank change, trained through hooks; many requests at once are fine-tuned as each by itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

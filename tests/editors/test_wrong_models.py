@@ -1,7 +1,5 @@
 """Models that no editor can edit, and editors that were fitted on another one: refused with the remedy."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

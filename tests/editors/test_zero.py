@@ -1,7 +1,5 @@
 """An editor that takes no step changes nothing: every number of its delta is exactly zero, on any CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Score tables made by hand, and the means of `seesaw_cf.effects.means` as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """The audit's verdicts and the crossed mode of the columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shares of claims, measures of passages and surveys: by hand, and laws of renaming, copying and turning."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Bands, alarms and kinds of pairs of dose runs, by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ratings of flaws and agreement of raters: by hand, laws of turning, renaming and copying; Table 6."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers that a model wrote: which known answer a text names, and the gap to teacher-forced numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """D per group, contrasts and controls: by hand and as laws; cells of several models, seeds and bad requests."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a model knew, on three scales, and the locality gate: by hand and as laws."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

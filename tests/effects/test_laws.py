@@ -1,7 +1,5 @@
 """Laws that the effects obey whatever the data, and a recount of each by plain loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

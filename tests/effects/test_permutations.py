@@ -1,7 +1,5 @@
 """The family of an editor's contrasts: pooled and by relation, both kinds of holders, corrected by permutation."""
 
-from __future__ import annotations
-
 from threading import Event, Timer
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cross-property accuracy: exact and published rules."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

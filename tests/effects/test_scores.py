@@ -1,7 +1,5 @@
 """Score tables, from memory and from files: pairs of answers, D in every form, and codes that stand for words."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Regard, attack scores and topics: by hand, and laws of swapping, shifting, smoothing and copying."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Every number of edit success by hand, from columns and from score tables, and laws of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Measures of texts: by hand, and laws of renaming, reversing and repeating words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The server with the tiny chat model behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A tiny chat model that really answers: trained in a second to rate, to label, and to refuse everything else."""
 
-from __future__ import annotations
-
 import functools
 import random
 import string

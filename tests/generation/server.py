@@ -7,8 +7,6 @@
 The standard library's HTTP server, `HFGenerator` behind it; nothing of the client is replaced.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

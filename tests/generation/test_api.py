@@ -1,7 +1,5 @@
 """API models over real HTTP: a real server, a real model, real faults; what was written is kept and asked once."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

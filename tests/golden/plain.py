@@ -4,8 +4,6 @@ One text at a time through the whole model, no batching, no packing, no cached a
 in numpy; Adam by hand. Nothing of `seesaw_cf.editors` is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

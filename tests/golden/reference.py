@@ -1,7 +1,5 @@
 """Reads the golden arrays of the original authors' programs (../shared/reference/editing_golden, see its README)."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Sequence

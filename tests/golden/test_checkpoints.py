@@ -4,8 +4,6 @@ A stored change is added to its base and saved by transformers alone, as those p
 log-probabilities that were computed beside the authors' run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ are those of float64: systems of condition 1e7 leave 1e-9, of which `CLOSE` is a
 smallest change of a formula or a setting moves the results by 1e-4 and more.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

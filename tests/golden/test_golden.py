@@ -4,8 +4,6 @@ Each run is repeated with its stored hyper-parameters, requests and context temp
 float64 run where it is stored, else against their float32 run. No limit is chosen by hand, see `reference.limit`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The demographic tables against the published sheets, and the tags made from them."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The model `seesaw` of lm_eval gives what its own `hf` gives; models asked together answer as each alone."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

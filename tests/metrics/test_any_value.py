@@ -1,7 +1,5 @@
 """Any value in any column or option of a metric: plain JSON or a message of this package, nothing else."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math

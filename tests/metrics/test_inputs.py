@@ -1,7 +1,5 @@
 """Every module takes columns, pandas, datasets and shards alike; bad input is named or counted, never averaged away."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Every metric folder is complete, loads by path and runs its doctest; Table 5 of SEESAW-CF from published scores."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

@@ -1,7 +1,5 @@
 """Attention with shared key heads and chosen log-probabilities give the library's own numbers and gradients."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 from unittest import mock

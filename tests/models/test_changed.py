@@ -1,7 +1,5 @@
 """Every kind of changed model scores as transformers or peft loads it, and leaves its base as it was."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

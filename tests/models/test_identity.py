@@ -1,7 +1,5 @@
 """One model, one identity: whatever changes logits changes it, and a copy keeps it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Models are loaded from names and folders, or refused in clear words; the embedded one is what its card says."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is loaded can be asked: causal, finite, with an embedding for each token, a first one where it is needed."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

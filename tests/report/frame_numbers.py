@@ -1,7 +1,5 @@
 """The rows of a report's frame under the names of the frozen numbers, see goldens/README.md."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from seesaw_cf.effects.means import ALL

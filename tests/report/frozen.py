@@ -1,7 +1,5 @@
 """Runs and numbers of their reports that were frozen, see goldens/README.md."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small run folders made from invented scores, through the functions the runner itself uses."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The mass-editing study, end to end on the embedded model."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

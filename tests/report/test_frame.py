@@ -1,7 +1,5 @@
 """The frame of a run against sums over its score table that share no code with it, and its laws."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

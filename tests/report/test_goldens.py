@@ -1,7 +1,5 @@
 """Numbers of five runs against those that were frozen before the report became one frame."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The screen and the page of a report: they fit, alone, small, escaped, and the same for the same run."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

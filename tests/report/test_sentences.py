@@ -1,7 +1,5 @@
 """What a report says: each verdict has its sentence, no size is named whose interval holds 0, harm is above 0."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

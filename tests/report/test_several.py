@@ -1,7 +1,5 @@
 """Several runs beside each other, and the papers' tables of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

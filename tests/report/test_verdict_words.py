@@ -1,7 +1,5 @@
 """From numbers to verdicts: one row a case, of levels and of groups."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claims run folders, one after the other, as soon as each is announced: `python -m tests.runner.claimer FOLDER N`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every run of these tests has a cache of its own; a small model as a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

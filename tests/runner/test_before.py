@@ -1,7 +1,5 @@
 """Scores before any edit: found by every run that asks the same, and shared between the workers of one run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Whom an edit's prompts are about, drawn once for all of its people, and which answers a target is ranked among."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace

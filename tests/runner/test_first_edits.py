@@ -1,7 +1,5 @@
 """A run stops when an editor's first edits spoil what the model knew of others, and goes on when told to."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a run needs is asked before weights are loaded; what records lack is said and kept."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The runner: resumable to the same bytes, honest about edits that did nothing, deaf to nothing that goes wrong."""
 
-from __future__ import annotations
-
 import math
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Score rows: every column of the schema under its own name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs in which nothing, or not everything, can be scored, and zero that is zero: said in the table, never as NaN."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

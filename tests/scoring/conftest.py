@@ -1,7 +1,5 @@
 """A tokenizer, and the run of one process, which several workers must write byte for byte."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

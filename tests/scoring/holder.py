@@ -1,7 +1,5 @@
 """Work that processes share by a cache. `python -m tests.scoring.holder KIND FOLDER` begins it and never ends."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import time

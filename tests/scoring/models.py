@@ -1,7 +1,5 @@
 """Tiny random causal language models of every architecture that the editors know, and some that reject tries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ With the variable SEESAW_TEST_DIES set to a path, a worker kills itself with SIG
 once: the path is made first and stops the second time.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a GPU would wait for, counted on a CPU: results are read once a pass. Scarce memory makes passes smaller."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Many edited models in one batch: the numbers of apply-and-restore, shared blocks once, weights never written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The head: float32 for every dtype, nothing left behind; a model spread over devices gives the same scores."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The noise floor: rounding in float32 is far below an edit's effect, in bfloat16 it is not."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Ray actors write the tables of one process, byte for byte; one cluster serves every test of this file."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

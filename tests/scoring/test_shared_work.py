@@ -1,7 +1,5 @@
 """Shared work is done once, a dead worker stops no other, and threads with one model get what they get alone."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tries give the numbers of separate sequences, on every architecture, and feed hardly more than the trie's nodes."""
 
-from __future__ import annotations
-
 import logging
 import math
 import random

@@ -1,7 +1,5 @@
 """What is not scored, and why; and what a score does not depend on: mode, and the neighbours of a text."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clozes with the structure of the real ones: shared templates, shared people, many candidates."""
 
-from __future__ import annotations
-
 from seesaw_cf.types import Cloze, ClozeScore
 
 PEOPLE = ("Ada Lovelace", "Zora Neale Hurston", "Marie Curie", "Toni Morrison", "Chinua Achebe", "C. V. Raman", "X")

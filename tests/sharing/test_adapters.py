@@ -1,7 +1,5 @@
 """LoRA adapters: peft loads them with equal logits on every architecture."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

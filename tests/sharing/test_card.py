@@ -1,7 +1,5 @@
 """The model card: everything a reader needs, of the report of one edit alone, nothing a text could smuggle in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

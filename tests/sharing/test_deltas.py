@@ -1,7 +1,5 @@
 """Deltas as folders: bit-exact round trip, refusal of other bases, clear words for damage; full checkpoints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

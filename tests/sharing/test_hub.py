@@ -1,7 +1,5 @@
 """Publishing over real HTTP: pushed once, found by commit; refusals in clear words, no token anywhere."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

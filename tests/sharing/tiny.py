@@ -1,7 +1,5 @@
 """Tiny models of four architectures and random deltas for them; no downloads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

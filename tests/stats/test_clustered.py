@@ -1,7 +1,5 @@
 """Clustered means and Hall's interval: against formulas by hand, statsmodels, and laws."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

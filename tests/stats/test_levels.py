@@ -1,7 +1,5 @@
 """Levels of tests: the committed figures keep their bands, and small live runs agree."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Corrections, permutation, equivalence, verdicts, and what would decide more."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

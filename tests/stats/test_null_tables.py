@@ -1,7 +1,5 @@
 """Tables without any effect: how many printed intervals exclude 0, and how often a claim of smallness is wrong."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 

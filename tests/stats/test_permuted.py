@@ -1,7 +1,5 @@
 """p of permuted labels and of exchanged signs: as the slow way and by hand, and at their level."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
