@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.cli import COMMANDS, GROUPS, main
+from seesaw_cf.cli import COMMANDS, main
 from seesaw_cf.cli.help import RARE
 from seesaw_cf.cli.parse import bind, load_command
 from seesaw_cf.report.rows import repeat_command
@@ -53,19 +53,6 @@ def test_an_option_takes_the_same_everywhere() -> None:
         for one in options:
             labels[one.name].add(one.label.rstrip("."))
     assert {name: found for name, found in labels.items() if len(found) > 1 and name not in OWN_SENSE} == {}
-
-
-def test_the_ways_in_and_the_list_of_commands(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    ways, listed = text(capsys=capsys), text("--help", capsys=capsys)
-    assert "seesaw-cf audit BASE --changed mine=FOLDER" in ways
-    for title, group in GROUPS.items():
-        block = listed.split(f"{title}:\n")[1].split("\n\n")[0].splitlines()
-        assert [line.strip().split("  ")[0] for line in block if line[2] != " "] == list(group)
-    assert max(map(len, (ways + listed).splitlines())) <= 80
-    assert text("--version", capsys=capsys).startswith("seesaw-cf ")
 
 
 AUDIT = ["audit", "m", "--editor", "ft", "--out", "x"]

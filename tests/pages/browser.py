@@ -1,7 +1,5 @@
 """What is asked of a page in a browser; axe-core comes out of its package."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from importlib import resources

@@ -1,7 +1,5 @@
 """One of every kind of page that is a file, from small invented tables with names that a hostile user would choose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

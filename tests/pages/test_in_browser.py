@@ -1,7 +1,5 @@
 """Every kind of page in Chromium: silent, alone, accessible, legible at three widths in both themes."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -95,13 +95,6 @@ def test_odd_runs_have_a_report(editors: Sequence[str], n_people: int, holds: Se
     assert found.page().startswith("<!doctype html>")
 
 
-def test_every_edit_refused_is_said_first(tmp_path: Path) -> None:
-    made = cases(("P27",), 3, 8, holds=BOTH) + property_cases(1)
-    found = report(write_run(tmp_path, made, ("memit", "random(memit)"), refused=len(made)), QUICK)
-    assert f"{len(made)} of {len(made)} edits by memit refused" in found.screen.missing
-    assert found.screen.finding[0] == "Nothing was asked but the edits themselves."
-
-
 def test_two_editors_with_different_records_are_compared_on_what_they_share(tmp_path: Path) -> None:
     folder = write_run(tmp_path, cases(("P27",), 4, 8, holds=BOTH), ("memit", "ft"))
     scores = pd.read_parquet(folder / "scores.parquet")

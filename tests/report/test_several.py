@@ -51,12 +51,6 @@ def test_editors_of_two_runs_are_compared_on_the_same_questions(folders: list[Pa
         assert value == pytest.approx(means[first, answer] - means[second, answer], abs=1e-12)
 
 
-def test_what_runs_disagree_in_is_said(folders: list[Path], tmp_path: Path) -> None:
-    other = write_run(tmp_path, MADE, ("memit",), seed=4)
-    notes = report_several([folders[0], other], QUICK, ["first", "second"]).screen.notes
-    assert any("differ in their seed: 3 in first; 4 in second" in note for note in notes)
-
-
 def test_the_papers_tables_count_what_they_show(folders: list[Path]) -> None:
     runs = [read_run(folders[0])]
     cells, effects = paper_tables(runs), paper_effects(runs)
