@@ -105,14 +105,6 @@ def test_the_published_rule_counts_pairs_not_edits() -> None:
     assert set(zip(found["n"], found["n_edits"])) == {(10, 9)}
 
 
-def test_intervals_of_shares_stay_within_0_and_1() -> None:
-    table = ratings(a=[*[0] * 11, 1], b=[0] * 12, c=[0] * 12, judge=[*[0] * 11, 1])
-    for what in ("equal_answers", "judge_right"):
-        shares = rows(table, what, ["judge"]).dropna(subset="high")
-        assert shares["value"].between(0.9, 0.99).any(), "a share near 1 has an interval"
-        assert shares["high"].max() == 1
-
-
 # Judges beside people.
 
 

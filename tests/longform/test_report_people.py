@@ -62,17 +62,6 @@ def test_the_survey_pools_people_and_says_how_far_they_agree() -> None:
     assert (percent.loc[("A/B", "all"), "value"], percent.loc[("A/B", "all"), "n"]) == (100, 5)
 
 
-def test_each_figure_of_agreement_has_its_own_n_and_a_reason_for_no_interval() -> None:
-    apart = survey({"A": [7, 6, 5, 4, None, None, 1], "B": [7, 5, 5, 4, 3, None, None], "C": [None] * 5 + [1, 2]})
-    alpha, fleiss = (rows(what, apart).set_index("asked").loc["all"] for what in ("alpha", "fleiss"))
-    assert (alpha["n"], fleiss["n"], alpha["n_items"]) == (5, 0, 7)
-    assert (alpha["note"], fleiss["note"]) == ("", "nothing that all of them rated")
-    alike = survey({"A": [4, 4, 4], "B": [4, 4, 4]})
-    for what in ("alpha", "fleiss"):
-        one = rows(what, alike).set_index("asked").loc["all"]
-        assert (one["note"], one["n"]) == ("no two different ratings", 3)
-
-
 def test_claims_are_counted_as_in_tables_2_and_3() -> None:
     given = frames({"annotations": rows_of(ANNOTATIONS, labels({"A": "ssnncc", "B": "ssnns-"}))})
     shares = rows("claims", given).set_index("answer")["value"].to_dict()

@@ -103,16 +103,6 @@ def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
         assert beyond[name] == pytest.approx(own[name] - control[name])
 
 
-@pytest.mark.slow
-def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
-    one = replace(SETTINGS, repeats=1)
-    a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)
-    b = scored(simulated(lambda name: 0.3 if name != "Poets" else 0.9), tmp_path / "b", one)
-    poets = changes(a, b).loc["regard"].loc["Poets"]
-    assert poets["low"] <= -1.2 <= poets["high"]
-    assert "1 run: steps are taken for independent; use five or more" in poets["note"]
-
-
 @pytest.mark.slow(30)
 @pytest.mark.exhaustive
 def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
