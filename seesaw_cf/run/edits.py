@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -22,7 +21,8 @@ from seesaw_cf.run.questions import (
     MOST_CANDIDATES,
     MOST_IN_MEMORY,
     Candidates,
-    Question,
+    CaseRows,
+    case_rows,
     count_questions,
     find_indistinct,
 )
@@ -32,7 +32,8 @@ from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 
 
-class Scores(NamedTuple):
+@dataclass(frozen=True)
+class Scores:
     """Scores before any edit.
 
     Attributes:
@@ -43,6 +44,20 @@ class Scores(NamedTuple):
 
     scores: Mapping[Cloze, ClozeScore]
     indistinct: Mapping[Cloze, ClozeScore]
+    # by the identity of the case
+    _rows: dict[tuple[int, bool], CaseRows] = field(default_factory=dict, init=False, compare=False)
+
+    def rows(self, block: Sequence[Unit]) -> list[list[CaseRows]]:
+        """Return the rows of each unit as far as they are known, made once for all editors, and for all states that
+        ask about the same cases."""
+        cases = [[(case, (id(case), case.case_id in unit.asked_only)) for case in unit.all_cases] for unit in block]
+        if not any(key in self._rows for own in cases for _, key in own):
+            self._rows.clear()
+        for unit, own in zip(block, cases, strict=True):
+            for case, key in own:
+                if key not in self._rows:
+                    self._rows[key] = case_rows(case, unit.questions_of(case), self.scores)
+        return [[self._rows[key] for _, key in own] for own in cases]
 
 
 @dataclass(frozen=True)
@@ -129,29 +144,24 @@ class Outcome:
         """The delta changes nothing, so the edited model is the model as it was."""
         return "zero delta" in self.status.values() and "ok" not in self.status.values()
 
-    def after(self, case: Case, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
+    def after(self, rows: CaseRows) -> Mapping[Cloze, ClozeScore]:
         """Return the scores of a case's questions after the change: none when the case's own edit was not made."""
-        status = self.status.get(case.case_id, "ok" if self.scores else next(iter(self.status.values())))
+        status = self.status.get(rows.case.case_id, "ok" if self.scores else next(iter(self.status.values())))
         none = ClozeScore(math.nan, 0, False, status)
-        return {q.cloze: self.scores[q.cloze] if status in MADE or self.steps else none for q in asked}
+        return self.scores if status in MADE or self.steps else dict.fromkeys(rows.clozes, none)
 
-    def edit_row(
-        self, editor: str, case: Case, asked: Sequence[Question], before: Mapping[Cloze, ClozeScore], among: Candidates
-    ) -> TableRow:
+    def edit_row(self, editor: str, rows: CaseRows, among: Candidates) -> TableRow:
         """Return the row of `EDITS` of a case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
-            case: A case of the unit.
-            asked: Its questions.
-            before: Scores before any edit, of the candidates too.
+            rows: Of a case of the unit, with the scores of the candidates too.
             among: What the true target is ranked among.
         """
+        case, asked, before = rows.case, rows.asked, rows.before
         own = {q.role: q.cloze for q in asked if q.kind == "efficacy" and q.form == asked[0].form}
         sides, request = (own.get("target_new"), own.get("target_true")), case.request
-        known = [
-            _logprob(table[side]) if side else None for table in (before, self.after(case, asked)) for side in sides
-        ]
+        known = [_logprob(table[side]) if side else None for table in (before, self.after(rows)) for side in sides]
         targets = (request.target_true.label, request.target_new.label)
         about = (request.relation_id, case.effect_relation_id, request.subject, *targets, self.status[case.case_id])
         norm = self.steps.get(case.case_id, math.nan) if self.steps else self.norm
@@ -240,7 +250,7 @@ def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
     edits: Sequence[Outcome],
-    units: Sequence[Unit],
+    asked: Sequence[Sequence[Cloze]],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
@@ -253,16 +263,15 @@ def score_edits(
         model: The model; unchanged afterwards.
         scorer: Scores with `model`.
         edits: One edit for each unit.
-        units: What is asked.
-        before: Scores before any edit of every question of `units`.
+        asked: The distinct questions of each unit.
+        before: Scores of all of them before any edit.
         hashes: `parameter_hashes(model, hash_of=checksum)` before any edit.
 
     Raises:
         EditError: The weights after the edits are not those from before.
     """
-    asked = [list(distinct(unit)) for unit in units]
     jobs = [
-        (edit.delta, [replace(cloze, context=edit.delta.context + cloze.context) for cloze in clozes])
+        (edit.delta, _behind(edit.delta.context, clozes))
         for edit, clozes in zip(edits, asked, strict=True)
         if edit.delta is not None and not edit.is_zero
     ]
@@ -278,6 +287,11 @@ def score_edits(
         own = [] if edit.delta is None else [before[cloze] for cloze in clozes] if edit.is_zero else next(scores)
         outcomes.append(replace(edit, scores=dict(zip(clozes, own))))
     return outcomes
+
+
+def _behind(text: str, clozes: Sequence[Cloze]) -> Sequence[Cloze]:
+    """Return clozes with a text before each of them."""
+    return [replace(cloze, context=text + cloze.context) for cloze in clozes] if text else clozes
 
 
 def distinct(*units: Unit) -> Iterable[Cloze]:

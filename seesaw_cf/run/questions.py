@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import FORMS, AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, Kind, Phase, Role
+from seesaw_cf.base.types import FORMS, AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, Kind, Role
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.load import locality, portability
 from seesaw_cf.scoring.chat import template_facts
@@ -97,9 +97,6 @@ def in_forms(asked: Iterable[Question], forms: Forms) -> list[Question]:
 CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
 """Cases with their questions."""
 
-ScoreRow = tuple[object, ...]
-"""Values of `SCORES`."""
-
 _NOBODY = Entity(None, "")
 
 
@@ -178,48 +175,91 @@ def count_spaced(case: Case) -> int:
     return odd
 
 
-def score_rows(
-    editor: str,
-    case: Case,
-    asked: Iterable[Question],
-    before: Mapping[Cloze, ClozeScore],
-    after: Mapping[Cloze, ClozeScore],
-) -> Iterator[ScoreRow]:
-    """Yield two rows for every question of a case: before and after the edit.
+@dataclass(frozen=True, slots=True)
+class CaseRows:
+    """What is known of a case's rows of the score table before any edit; every editor and state fills in the rest.
+
+    Attributes:
+        case, asked: The case and its questions.
+        clozes: Of `asked`.
+        before: Scores before any edit.
+        first: For each pair of rows, before and after, what counts before; `several`: where others may count after.
+        fixed: Two rows for each pair: the columns that no edit changes.
+    """
+
+    case: Case
+    asked: Sequence[Question]
+    clozes: Sequence[Cloze]
+    before: Mapping[Cloze, ClozeScore]
+    first: Sequence[Cloze]
+    several: Mapping[int, Sequence[Question]]
+    fixed: pa.Table
+
+    def then(self, after: Mapping[Cloze, ClozeScore]) -> Sequence[Cloze]:
+        """Return what counts after an edit, for each pair of rows."""
+        best = {place: _best(spellings, after).cloze for place, spellings in self.several.items()}
+        return [best.get(place, cloze) for place, cloze in enumerate(self.first)] if best else self.first
+
+
+def case_rows(case: Case, asked: Sequence[Question], before: Mapping[Cloze, ClozeScore]) -> CaseRows:
+    """Prepare the rows of a case's questions.
 
     Of several spellings of one answer the one counts that the model would write, else the likeliest: of what must stay
     the same before and after, of what follows from the edit in each phase its own.
     """
-    for _, group in itertools.groupby(asked, lambda q: q if q.role == "candidate" else (*q[:2], q.role, q.form)):
-        spellings = list(group)
-        first = _best(spellings, before)
-        then = _best(spellings, after) if first.role == "target_new" else first
-        yield _row(editor, case, first, "pre", before[first.cloze])
-        yield _row(editor, case, then, "post", after[then.cloze], before[then.cloze])
+    groups = itertools.groupby(asked, lambda q: q if q.role == "candidate" else (*q[:2], q.role, q.form))
+    spellings = [list(group) for _, group in groups]
+    first = [own[0] if len(own) == 1 else _best(own, before) for own in spellings]
+    several = {place: own for place, own in enumerate(spellings) if len(own) > 1 and first[place].role == "target_new"}
+    columns = list(zip(*(row for q in first for row in 2 * [_fixed(case, q)]))) or [()] * len(_FIXED)
+    fixed = pa.table(dict(zip(_FIXED.names, columns, strict=True)), _FIXED)
+    return CaseRows(case, asked, [q.cloze for q in asked], before, [q.cloze for q in first], several, fixed)
 
 
-def _row(
-    editor: str, case: Case, asked: Question, phase: Phase, score: ClozeScore, before: ClozeScore | None = None
-) -> ScoreRow:
+_FILLED = ("editor", "target", "phase", "logprob", "n_tokens", "greedy", "status", "n_greedy", "n_kept")
+_FIXED = pa.schema([field for field in SCORES if field.name not in _FILLED])
+
+
+def _fixed(case: Case, asked: Question) -> tuple[object, ...]:
     prompt, relation = asked.prompt, case.request.relation_id
     other = case.effect_relation_id if asked.kind == "cross_property" else None
-    # At how many tokens of the answer the first choice is the one from before the edit; None where unknown.
-    then, now = before.first if before else None, score.first
-    kept = None if then is None or now is None else sum(map(operator.eq, then, now))
-    logprob = score.logprob if score.status == "ok" else None
     return (
-        *(editor, case.case_id, relation, other or relation, asked.kind, asked.prompt_id),
+        *(case.case_id, relation, other or relation, asked.kind, asked.prompt_id),
         *(prompt.template_id, prompt.text, prompt.subject.id, prompt.subject.label),
         *(prompt.gender, prompt.race, prompt.region, prompt.holds),
-        *(asked.target, asked.role, asked.gold, phase),
-        *(logprob, score.n_tokens, score.greedy, score.status, score.n_greedy, kept, prompt.sitelinks, asked.form),
+        *(asked.role, asked.gold, prompt.sitelinks, asked.form),
     )
 
 
-def score_table(rows: Iterable[ScoreRow]) -> pa.Table:
-    """Return the score table (`SCORES`) of rows, in their order."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(SCORES)
-    return pa.table(dict(zip(SCORES.names, columns, strict=True)), SCORES)
+def score_table(editor: str, parts: Iterable[tuple[CaseRows, Mapping[Cloze, ClozeScore]]]) -> pa.Table:
+    """Return the score table (`SCORES`): two rows for every question, before and after the edit.
+
+    Args:
+        editor: What made it.
+        parts: Cases with the scores after the edit.
+    """
+    parts = list(parts)
+    then = [rows.then(after) for rows, after in parts]
+    was = [rows.before[cloze] for (rows, _), own in zip(parts, then, strict=True) for cloze in own]
+    now = [after[cloze] for (_, after), own in zip(parts, then, strict=True) for cloze in own]
+    # At how many tokens of the answer the first choice is the one from before the edit; None where unknown.
+    kept = [
+        None if before.first is None or score.first is None else sum(map(operator.eq, before.first, score.first))
+        for before, score in zip(was, now, strict=True)
+    ]
+    targets = [cloze.target for (rows, _), own in zip(parts, then) for pair in zip(rows.first, own) for cloze in pair]
+    pre = [rows.before[cloze] for rows, _ in parts for cloze in rows.first]
+    scores = [score for pair in zip(pre, now, strict=True) for score in pair]
+    filled = {
+        "editor": [editor] * len(scores),
+        "target": targets,
+        "phase": ["pre", "post"] * len(now),
+        "logprob": [score.logprob if score.status == "ok" else None for score in scores],
+        **{name: [*map(operator.attrgetter(name), scores)] for name in ("n_tokens", "greedy", "status", "n_greedy")},
+        "n_kept": [part for kept_by in kept for part in (None, kept_by)],
+    }
+    fixed = pa.concat_tables([rows.fixed for rows, _ in parts]).combine_chunks()
+    return pa.table({name: filled[name] if name in filled else fixed[name] for name in SCORES.names}, SCORES)
 
 
 def _best(spellings: Sequence[Question], scores: Mapping[Cloze, ClozeScore]) -> Question:

@@ -35,7 +35,7 @@ from seesaw_cf.run.answers import FreeAnswers
 from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import PLAIN, Candidates, Forms, ScoreRow, score_rows, score_table
+from seesaw_cf.run.questions import PLAIN, Candidates, CaseRows, Forms, score_table
 from seesaw_cf.run.sequence import Sequences
 from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, Unit, units, write_doses
@@ -210,9 +210,12 @@ class Run:
             try:
                 outcomes = change(name, block.units)
                 answers = self._answers(name, block.units, outcomes, before.scores)
-                for unit, outcome, texts in zip(block.units, outcomes, answers, strict=True):
+                rows = before.rows(block.units)
+                for unit, own, outcome, texts in zip(block.units, rows, outcomes, answers, strict=True):
                     self._keep(name, unit.key, outcome.delta)
-                    self._write(name, unit, before, outcome, texts)
+                    indistinct = {cloze: score for cloze, score in before.indistinct.items() if cloze in outcome.scores}
+                    outcome = replace(outcome, scores={**outcome.scores, **indistinct})
+                    self._write(name, unit, own, outcome, texts)
             except SystemExit as error:
                 what = f"it ended the program (sys.exit({error.code!r})), expected an edit or an exception"
                 raise EditError(f"{name}: {what}. Correct it.") from error
@@ -227,7 +230,8 @@ class Run:
             else:
                 edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in block])
         self._checked.add(name)
-        return score_edits(self.model, self.scorer, edits, block, before.scores, hashes)
+        asked = [list(dict.fromkeys(cloze for own in unit for cloze in own.clozes)) for unit in before.rows(block)]
+        return score_edits(self.model, self.scorer, edits, asked, before.scores, hashes)
 
     @cached_property
     def _free(self) -> FreeAnswers:
@@ -243,16 +247,12 @@ class Run:
         write = partial(self.second.write, name) if name in self.external else self._free.base
         return self._free.rows(write, asked, outcomes, before)
 
-    def _write(self, name: str, unit: Unit, before: Scores, outcome: Outcome, texts: Sequence[TableRow]) -> None:
-        indistinct = {cloze: before.indistinct[cloze] for cloze in outcome.scores if cloze in before.indistinct}
-        outcome = replace(outcome, scores={**outcome.scores, **indistinct})
-        rows, edits = list[ScoreRow](), list[TableRow]()
-        for case, asked in unit.questions():
-            rows += score_rows(name, case, asked, before.scores, outcome.after(case, asked))
-            if case.case_id in outcome.status:
-                row = outcome.edit_row(name, case, asked, before.scores, self.candidates)
-                edits.append(row | unit.labels)
-        table = score_table(rows)
+    def _write(
+        self, name: str, unit: Unit, rows: Sequence[CaseRows], outcome: Outcome, texts: Sequence[TableRow]
+    ) -> None:
+        table = score_table(name, [(own, outcome.after(own)) for own in rows])
+        edited = [own for own in rows if own.case.case_id in outcome.status]
+        edits = [outcome.edit_row(name, own, self.candidates) | unit.labels for own in edited]
         for column in self.columns:
             table = table.append_column(column, pa.array([unit.labels[column.name]] * table.num_rows, column.type))
         more: JsonObject = {"norm": None if math.isnan(outcome.norm) else outcome.norm} if self.plan else {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
@@ -56,14 +57,20 @@ class Unit:
     labels: TableRow = field(default_factory=dict)
     forms: Forms = field(default_factory=lambda: PLAIN)
 
+    @property
+    def all_cases(self) -> list[Case]:
+        """The cases, and one for `probes`."""
+        return [*self.cases, *([replace(self.cases[0], case_id=PROBES)] if self.probes else ())]
+
     def questions(self) -> CaseQuestions:
         """Return the cases with their questions, made anew each time: those of all units would fill the memory."""
-        rows = [(case, [q for q in self.ask(case) if self._is_asked(case, q)]) for case in self.cases]
-        rows += [(replace(self.cases[0], case_id=PROBES), [*self.probes])] if self.probes else []
-        return [(case, in_forms(asked, self.forms)) for case, asked in rows]
+        return [(case, self.questions_of(case)) for case in self.all_cases]
 
-    def _is_asked(self, case: Case, question: Question) -> bool:
-        return case.case_id not in self.asked_only or question.kind not in _OF_THE_EDIT
+    def questions_of(self, case: Case) -> list[Question]:
+        """Return the questions of one of `all_cases`."""
+        left_out = _OF_THE_EDIT if case.case_id in self.asked_only else ()
+        asked = self.probes if case.case_id == PROBES else (q for q in self.ask(case) if q.kind not in left_out)
+        return in_forms(asked, self.forms)
 
     def status(self) -> dict[int, str]:
         """Return the status of each case for a model that was changed elsewhere."""
@@ -180,9 +187,11 @@ def checkpoint_units(
 def write_doses(store: Store, editors: Iterable[str], planned: Sequence[Unit], nats: float) -> None:
     """Write `dose.json`: what became of every state of a plan, for `seesaw_cf.effects.dose.read_curves`."""
     before, rows = dict[str, Mapping[str, float | None]](), []
+    without_people = pc.field("kind").isin([*KINDS, "panel", "text"])  # their curves are made by the report
     for editor in editors:
         for unit in planned:
             table, facts = store.read((editor, unit.key), next(iter(unit.forms)))
+            table = table.filter(without_people) if store.manifest.protocol == "sequential" else table
             before.setdefault(str(unit.labels["mix"]), health(table, "pre"))
             made = [row for row in facts["edits"] if row["status"] != ASKED_ONLY]
             norm = {"norm": facts.get("norm")}

@@ -18,7 +18,7 @@ from seesaw_cf.models.architectures import has_one_stream
 from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import EncodedCloze, encode_many
-from seesaw_cf.scoring.forward import Answers, ask, feed, is_out_of_memory, tree_context, wide_head
+from seesaw_cf.scoring.forward import Answers, ask, feed, is_out_of_memory, make_pass, tree_context, wide_head
 from seesaw_cf.scoring.hf_scorer import Scorer, as_it_is, edited, first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset, unique_nodes
 from seesaw_cf.scoring.support import window
@@ -147,7 +147,8 @@ class EditedScorer:
             PromptError: Only when the scorer is strict.
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
-        union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target", "form"))
+        asked = dict.fromkeys(cloze for _, clozes in jobs for cloze in clozes)  # in their order: most often sorted
+        union = sorted(asked, key=attrgetter("context", "target", "form"))
         return self._score(jobs, union, self.scorer.encode)
 
     def score_encoded(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
@@ -167,7 +168,7 @@ class EditedScorer:
             for start in range(0, len(union), self.scorer.texts_at_once):
                 encoded, refused = encode(union[start : start + self.scorer.texts_at_once])
                 own = [{text: item for text, item in encoded.items() if text in texts} for texts in wanted]
-                items = [sorted(set(part.values())) for part in own]
+                items = [list(dict.fromkeys(part.values())) for part in own]
                 found = self._items([(delta, part) for (delta, _), part in zip(jobs, items, strict=True)])
                 for answer, part, asked, scores in zip(answers, own, items, found, strict=True):
                     known = dict(zip(asked, scores, strict=True))
@@ -243,11 +244,11 @@ class EditedScorer:
         owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
         with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners):
             if hidden is None:
-                answers = ask(scorer.model, rows, layout)
+                answers = ask(scorer.model, make_pass(rows, layout))
             else:
                 entering = hidden.index_select(0, source.to(hidden.device)).unflatten(0, tuple(layout.ids.shape))
                 with enter_at(blocks, first, entering, form):
-                    answers = ask(scorer.model, rows, layout)
+                    answers = ask(scorer.model, make_pass(rows, layout))
         scorer.counts.add(rows, packed, answers.logit_rows, 1 - first / len(blocks))
         return answers
 

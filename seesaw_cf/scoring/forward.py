@@ -17,7 +17,7 @@ from seesaw_cf.models.tensors import adds_in_float32, wide_product
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.layout import Layout, TrieRow, Windows, lay_out, subset
 
-_SLAB = 8  # rows of logits
+_SLAB = 2**17  # logits, at least those of 8 rows
 
 
 class Answers(NamedTuple):
@@ -38,6 +38,24 @@ class Answers(NamedTuple):
     logit_rows: int
 
 
+class Pass(NamedTuple):
+    """What one forward pass feeds and asks: the same for every model that is asked the same.
+
+    Attributes:
+        layout: What is fed.
+        places: (places,) sorted places in the flattened output at which logits are asked for.
+        at: (asks,) which of `places` each ask is about.
+        tokens: (asks,) the token that is asked.
+        items: Which item each ask belongs to.
+    """
+
+    layout: Layout
+    places: Tensor
+    at: Tensor
+    tokens: Tensor
+    items: list[int]
+
+
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return float32, or float64 for float64 models: what the head's output and the log-softmax are taken in."""
     return torch.promote_types(dtype, torch.float32)
@@ -52,28 +70,33 @@ def forward_rows(model: PreTrainedModel, rows: Sequence[TrieRow], packed: bool, 
         packed, window: See `seesaw_cf.scoring.layout.lay_out`.
     """
     device = embedding(model).device
-    return ask(model, rows, lay_out(rows, packed, device, model.dtype, window))
+    return ask(model, make_pass(rows, lay_out(rows, packed, device, model.dtype, window)))
 
 
-def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answers:
-    """Run the model over a layout of `rows` and answer their asks."""
+def make_pass(rows: Sequence[TrieRow], layout: Layout) -> Pass:
+    """Return a layout of `rows` with what they ask in it."""
     # A row's node numbers become places in the flattened output; each asked place gets one row of logits.
     flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
-    places = asked_places(rows, layout)
-    at = torch.searchsorted(places, torch.tensor([place for place, _, _ in flat]))
-    logits = _logits(model, layout, places)
-    at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
+    asked, tokens, items = map(list, zip(*flat))
+    places = torch.tensor(sorted(set(asked)))
+    return Pass(layout, places, torch.searchsorted(places, torch.tensor(asked)), torch.tensor(tokens), items)
+
+
+def ask(model: PreTrainedModel, part: Pass) -> Answers:
+    """Run the model over a pass and answer its asks."""
+    logits = _logits(model, part.layout, part.places)
+    at, tokens = part.at.to(logits.device), part.tokens.to(logits.device)
     with torch.inference_mode():
         # log softmax of the few asked tokens: logit - peak - log(sum of exp(logit - peak)), never the whole matrix.
         peaks, firsts, sums = _peaks_and_sums(logits)
         first = firsts[at]
         chosen = logits[at, tokens] - peaks[at] - sums.log()[at]
-    return Answers([item for _, _, item in flat], chosen, first, first == tokens, len(places))
+    return Answers(part.items, chosen, first, first == tokens, len(part.places))
 
 
 def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return each row's largest logit, its place, and the sum of exp(logit - largest); in slabs for a CPU's cache."""
-    rows = len(logits) if logits.device.type != "cpu" else _SLAB
+    rows = len(logits) if logits.device.type != "cpu" else max(8, _SLAB // logits.shape[1])
     peaks, sums = logits.new_empty(2, len(logits))
     firsts = torch.empty(len(logits), dtype=torch.long, device=logits.device)
     held = logits.new_empty(rows, logits.shape[1])
@@ -81,12 +104,6 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         torch.max(slab, -1, out=(peak, first))
         torch.sum(torch.sub(slab, peak[:, None], out=held[: len(slab)]).exp_(), -1, out=total)
     return peaks, firsts, sums
-
-
-def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
-    """Return the sorted places in the flattened output at which logits are asked for."""
-    places = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
-    return torch.tensor(sorted(set(places)))
 
 
 @contextlib.contextmanager

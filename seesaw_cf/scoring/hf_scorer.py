@@ -90,7 +90,7 @@ class TextScorer(ABC):
         return self._score(items, sorted(set(items)), as_it_is)
 
     def encode(self, clozes: Sequence[Cloze]) -> tuple[dict[Cloze, EncodedCloze], dict[Cloze, ClozeScore]]:
-        """Return the token ids of clozes, and the scores of those that have none.
+        """Return the token ids of clozes, in order of the ids, and the scores of those that have none.
 
         Raises:
             PromptError: There are such, and the scorer is strict.
@@ -100,7 +100,7 @@ class TextScorer(ABC):
         if refused and self.strict:
             raise next(iter(refused.values()))
         none = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
-        return {cloze: item for item, own in asked.items() for cloze in own}, none
+        return {cloze: item for item in sorted(asked) for cloze in asked[item]}, none
 
     def _score(
         self,
@@ -112,7 +112,7 @@ class TextScorer(ABC):
         with evaluating(self.model):
             for start in range(0, len(distinct), self.texts_at_once):
                 encoded, refused = encode(distinct[start : start + self.texts_at_once])
-                items = sorted(set(encoded.values()))
+                items = list(dict.fromkeys(encoded.values()))
                 scores = dict(zip(items, self.score_items(items), strict=True))
                 answers |= refused | {text: scores[item] for text, item in encoded.items()}
         return [answers[text] for text in texts]

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
+from typing import TypeAlias, TypeVar
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
-from seesaw_cf.base.types import SCORERS, ClozeScore, JsonObject
+from seesaw_cf.base.types import SCORERS, Cloze, ClozeScore, JsonObject
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import (
     Answers,
-    forward_rows,
+    Pass,
+    ask,
     is_out_of_memory,
     logit_bytes,
+    make_pass,
     split,
     token_bytes,
     wide_head,
 )
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer, TextScorer
-from seesaw_cf.scoring.layout import AnyRow, TrieRow, chunks, make_rows
+from seesaw_cf.scoring.layout import AnyRow, TrieRow, chunks, lay_out, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
 
 log = logging.getLogger(__name__)
@@ -37,6 +40,11 @@ _LOGITS = 512 * 2**20
 """Bytes of logits in one pass, on a GPU a 32nd of its memory where that is more: the same on every card of one kind."""
 _TEXT = 4096  # bytes that one text takes while it is encoded and laid out
 _CHUNK = {"cpu": 3072}
+_KEPT = 2**18
+"""Texts whose token ids, and passes, are kept for the next model that is asked them."""
+_Encoded: TypeAlias = tuple[dict[Cloze, EncodedCloze], dict[Cloze, ClozeScore]]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
@@ -67,6 +75,28 @@ class Counts:
         self.work += part * tokens
 
 
+@dataclass(slots=True)
+class _Part:
+    """Rows of one forward pass, and how they are laid out once they were asked."""
+
+    rows: Sequence[TrieRow]
+    laid: Pass | None = None
+
+
+class _Kept(dict[tuple[Key, ...], Value]):
+    """What was made of texts, the latest ones: an editor, its controls and all states of a sequence ask the same."""
+
+    def of(self, texts: Sequence[Key], make: Callable[[Sequence[Key]], Value]) -> Value:
+        """Return what was made of these texts before, else make it."""
+        key = tuple(texts)
+        if key not in self:
+            made = make(texts)
+            while self and sum(map(len, self)) + len(key) > _KEPT:
+                del self[next(iter(self))]
+            self[key] = made
+        return self[key]
+
+
 @dataclass(frozen=True)
 class TrieScorer(TextScorer):
     """Scorer of clozes with a transformers causal language model; the numbers of `HFScorer` from far fewer tokens.
@@ -94,6 +124,8 @@ class TrieScorer(TextScorer):
     strict: bool = False
     memory: int | None = None
     counts: Counts = field(default_factory=Counts, compare=False)
+    _encoded: _Kept[Cloze, _Encoded] = field(default_factory=_Kept, init=False, compare=False, repr=False)
+    _parts: _Kept[EncodedCloze, list[_Part]] = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @cached_property
     def support(self) -> Support:
@@ -123,11 +155,16 @@ class TrieScorer(TextScorer):
         logits = {"logit_bytes": _logit_room(self.device)} if self.device.type == "cuda" else {}
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **logits, **asdict(self.support)}
 
+    def encode(self, clozes: Sequence[Cloze]) -> _Encoded:
+        """See `TextScorer.encode`; without a budget the latest ones are kept."""
+        return self._encoded.of(clozes, super().encode) if self.memory is None else super().encode(clozes)
+
     def score_items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         """Score sorted, distinct items; in tries those that are no longer than `window`."""
         narrow = 0 if self.support.layout == "plain" else window(self.model)
         short = [item for item in items if narrow is None or len(item.ids) <= narrow]
-        parts = (answer for rows in self.chunks(self.rows(short)) for answer in self._forward(rows))
+        passes = self._parts.of(short, self._make_parts) if self.memory is None else self._make_parts(short)
+        parts = (answer for part in passes for answer in self._forward(part))
         with wide_head(self.model):
             answers = dict(zip(short, to_scores(short, parts), strict=True))
         long = [item for item in items if item not in answers] if len(short) < len(items) else []
@@ -158,22 +195,27 @@ class TrieScorer(TextScorer):
         asks = max(1, room // logit_bytes(self.model))
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
-    def _forward(self, rows: Sequence[TrieRow]) -> Iterator[Answers]:
+    def _make_parts(self, items: Sequence[EncodedCloze]) -> list[_Part]:
+        return [_Part(rows) for rows in self.chunks(self.rows(items))]
+
+    def _forward(self, part: _Part) -> Iterator[Answers]:
         """Yield the answers of one pass, or of two half as large when memory runs out."""
-        packed = self.support.layout == "packed"
+        packed, rows, laid = self.support.layout == "packed", part.rows, part.laid
         try:
-            answers = forward_rows(self.model, rows, packed)
+            laid = laid or make_pass(rows, lay_out(rows, packed, self.device, self.model.dtype))
+            answers = ask(self.model, laid)
         except (RuntimeError, MemoryError) as error:
             halves = split(rows)
             if not is_out_of_memory(error) or not halves:
                 raise
         else:
+            part.laid = laid if self.memory is None else None
             self.counts.add(rows, packed, answers.logit_rows)
             yield answers
             return
         log.warning("out of memory with %d tokens in a pass; going on with half of them", sum(map(len, rows)))
         for half in halves:
-            yield from self._forward(half)
+            yield from self._forward(_Part(half))
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:

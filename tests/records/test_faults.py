@@ -15,7 +15,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records import import_files, load_cases, parse_record, read_cases
 from seesaw_cf.records.load import locality, portability, unread_keys
 from seesaw_cf.run.prepare import data_notes
-from seesaw_cf.run.questions import questions, score_rows, score_table
+from seesaw_cf.run.questions import case_rows, questions, score_table
 from seesaw_cf.texts.records import read_records
 from tests.records import samples
 
@@ -95,7 +95,7 @@ def test_every_spelling_of_what_follows_and_of_what_must_stay_is_accepted(tmp_pa
     asked = list(questions(case))
     before = {q.cloze: score(-1.0 if q.target in ("Londres", "Japan") else -2.0) for q in asked}
     after = {q.cloze: score(-0.5 if q.target in ("London", "Nippon") else -3.0) for q in asked}
-    rows = score_table(score_rows("ft", case, asked, before, after)).to_pylist()
+    rows = score_table("ft", [(case_rows(case, asked, before), after)]).to_pylist()
     found = {
         (row["kind"], row["phase"]): row["target"] for row in rows if row["kind"] in ("portability", "neighborhood")
     }

@@ -13,7 +13,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.records.relations import PAIRS, templates
 from seesaw_cf.run.edits import Outcome
-from seesaw_cf.run.questions import Candidates, ScoreRow, questions, score_rows, score_table
+from seesaw_cf.run.questions import Candidates, case_rows, questions, score_table
 from seesaw_cf.run.store import write_edits
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
@@ -77,7 +77,7 @@ def write_run(
     tables: list[pa.Table] = []
     edits: list[dict[str, Any]] = []
     for editor in editors:
-        rows: list[ScoreRow] = []
+        parts = []
         for position, case in enumerate(made):
             status = "refused: singular <b>matrix</b> | row" if position < refused else "ok"
             own = list(questions(case))
@@ -92,11 +92,12 @@ def write_run(
                     before = -0.05
                 later = ClozeScore(after, 1, False) if status == "ok" else ClozeScore(math.nan, 0, False, status)
                 scores["pre"][asked.cloze], scores["post"][asked.cloze] = ClozeScore(before, 1, False), later
-            rows += score_rows(editor, case, own, scores["pre"], scores["post"])
+            rows = case_rows(case, own, scores["pre"])
+            parts.append((rows, scores["post"]))
             norm = 1.0 if status == "ok" else math.nan
             outcome = Outcome({case.case_id: status}, norm=norm, scores=scores["post"])
-            edits.append(outcome.edit_row(editor, case, own, scores["pre"], Candidates()))
-        tables.append(score_table(rows))
+            edits.append(outcome.edit_row(editor, rows, Candidates()))
+        tables.append(score_table(editor, parts))
     write_table(folder / "scores.parquet", pa.concat_tables(tables).combine_chunks())
     write_edits(folder / "edits.parquet", edits)
     write_manifest(folder, editors, len(made), **manifest)

@@ -80,7 +80,7 @@ def test_of_a_run_of_many_questions_one_block_is_in_memory(tmp_path: Path, monke
     run, _ = _make(tmp_path / "run", block=2)
     assert len(run.blocks) == 5
     for block in run.blocks:
-        scores, _ = run.before.of(block.units)
+        scores = run.before.of(block.units).scores
         asked = {q.cloze for unit in block.units for _, qs in unit.questions() for q in qs}
         cases = (case for unit in block.units for case in unit.cases)
         assert scores.keys() == asked | {cloze for case in cases for cloze in run.candidates.clozes(case)}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import count_questions, count_spaced, questions, score_rows, score_table
+from seesaw_cf.run.questions import case_rows, count_questions, count_spaced, questions, score_table
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity
 from tests.records import samples
 
@@ -35,7 +35,7 @@ LATER = ClozeScore(-1.5, 3, False, n_greedy=1, first=(5, 9, 7))
 
 def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
     asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
-    table = score_table(score_rows("rome", CASE, [asked], {asked.cloze: BEFORE}, {asked.cloze: LATER}))
+    table = score_table("rome", [(case_rows(CASE, [asked], {asked.cloze: BEFORE}), {asked.cloze: LATER})])
     assert table.schema == SCORES
     of_edit = {"editor": "rome", "case_id": 7, "edit_relation": "P27", "effect_relation": "P27", "phase": "post"}
     of_question = {"kind": "cross_subject", "prompt_id": 0, "template_id": "P27-01", "prompt": "Ada lives in"}
@@ -49,8 +49,8 @@ def test_what_was_first_is_compared_with_what_was_first_before() -> None:
     """Three tokens, first choices 5, 6, 7 before and 5, 9, 7 after: two are kept, though one of them only was right."""
     asked = next(questions(CASE))
     for later, kept in ((LATER, 2), (ClozeScore(-1.0, 3, False), None)):
-        rows = score_rows("ft", CASE, [asked], {asked.cloze: BEFORE}, {asked.cloze: later})
-        assert score_table(rows)["n_kept"].to_pylist() == [None, kept]
+        rows = case_rows(CASE, [asked], {asked.cloze: BEFORE})
+        assert score_table("ft", [(rows, {asked.cloze: later})])["n_kept"].to_pylist() == [None, kept]
 
 
 KNOWEDIT = {

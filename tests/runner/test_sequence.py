@@ -27,6 +27,7 @@ from seesaw_cf.editors.controls import ControlConfig, RandomControl
 from seesaw_cf.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.questions import case_rows
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.sequence import sequence_units
 from seesaw_cf.run.store import ASKED_ONLY
@@ -217,6 +218,19 @@ def test_killed_anywhere_the_tables_are_the_same_bytes(whole: Path, tmp_path: Pa
     assert len(again.seen) == 3 + 6
     for name in TABLES:
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_rows_of_a_case_are_prepared_once_for_all_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[tuple[int, int]]()
+
+    def counted(case: Case, asked: Any, before: Any) -> Any:
+        made.append((case.case_id, len(asked)))
+        return case_rows(case, asked, before)
+
+    monkeypatch.setattr("seesaw_cf.run.edits.case_rows", counted)
+    run(tmp_path / "run")
+    cases_made = [pair for pair in made if pair[0] != PROBES]
+    assert len(cases_made) == len({*cases_made}) <= 2 * len(cases())
 
 
 def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:

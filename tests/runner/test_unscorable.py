@@ -19,7 +19,6 @@ from seesaw_cf.run.edits import Outcome, score_edits
 from seesaw_cf.run.manifest import claim_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.stats.simple import above
@@ -98,7 +97,7 @@ def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
     case = small.cases()[0]
     before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(questions(case))}
     edits = [Outcome({case.case_id: "zero delta"}, delta, 0.0)]
-    (outcome,) = score_edits(small.model(), _Never(), edits, [Unit("P19", (case,))], before, {})
+    (outcome,) = score_edits(small.model(), _Never(), edits, [[*before]], before, {})
     assert outcome.scores == before
     assert outcome.norm == 0
 

@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 import pytest
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
@@ -70,6 +71,20 @@ def test_the_same_set_gives_the_same_bytes_in_any_order(kind: str, tokenizer: Pr
     for seed in range(3):
         mixed = random.Random(seed).choices(clozes(), k=400) + clozes()
         assert dict(zip(mixed, scorer.score(mixed), strict=True)) == first
+
+
+def test_what_is_asked_again_of_other_weights_is_laid_out_once(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("llama")
+    kept, fresh = TrieScorer(model, tokenizer), TrieScorer(model, tokenizer)
+    before = kept.score(clozes(3))
+    with torch.no_grad():
+        next(model.parameters()).mul_(0.5)
+    after = fresh.score(clozes(3))
+    for name in ("make_rows", "lay_out"):
+        monkeypatch.setattr(f"seesaw_cf.scoring.trie_scorer.{name}", None)
+    assert before != kept.score(clozes(3)[::-1])[::-1] == after
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gemma3"])
