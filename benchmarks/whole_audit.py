@@ -1,6 +1,6 @@
 """A whole audit, from reading to report: seconds of each part beside what its operations need on this machine.
 
-    python -m benchmarks.whole_audit [--model smollm2-135m-q4] [--limit 8] [--moments FOLDER]
+    python -m benchmarks.whole_audit [--model MODEL] [--limit 8] [--moments FOLDER]
 
 runs `seesaw-cf audit --editor memit --control random` and its report on `sample` twice, each in a process of its
 own on one thread: once timed, once with the operations of products and of attention counted by torch. Between the parts
@@ -33,6 +33,7 @@ from transformers import PreTrainedModel
 
 from benchmarks.editors_common import RESULTS, machine
 from benchmarks.flops import flop_counter
+from benchmarks.real_model import real_model
 from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.models.load import load_model
@@ -125,7 +126,7 @@ class Products:
 def audit(args: argparse.Namespace) -> dict[str, Any]:
     """Run the audit in this process: seconds and rates, or operations."""
     torch.set_num_threads(1)
-    real = cache_folder()
+    real, model = cache_folder(), args.model or str(real_model())
     counter = flop_counter()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         cache, out, texts = (Path(folder, name) for name in ("cache", "out", "texts.txt"))
@@ -135,7 +136,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
             (cache / kept).symlink_to(real / kept)
         texts.write_text("\n".join(" ".join(text.split()) for text in sample_corpus(TEXTS)), encoding="utf-8")
         stack.enter_context(mock.patch.dict(os.environ, SEESAW_CF_CACHE=str(cache)))
-        products = Products(load_model(args.model, device="cpu", progress=False)[0])
+        products = Products(load_model(model, device="cpu", progress=False)[0])
         if args.count:
             stack.enter_context(counter)
             meter = Meter(lambda: float(counter.get_total_flops()), lambda: None)
@@ -145,7 +146,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
         for part, (owner, name) in PARTS.items():
             stack.enter_context(mock.patch.object(owner, name, meter.metered(part, getattr(owner, name))))
         what = jobs.Job(
-            args.model,
+            model,
             editors=(args.editor,),
             controls=(args.control,),
             data="sample",
@@ -171,7 +172,7 @@ def one(args: list[str]) -> dict[str, Any]:
 def main() -> None:
     """Runs both, prints the table and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2-135m-q4")
+    parser.add_argument("--model", help="default: that of benchmarks.real_model")
     parser.add_argument("--editor", default="memit")
     parser.add_argument("--control", default="random")
     parser.add_argument("--limit", type=int, default=8, help="cases of each config")

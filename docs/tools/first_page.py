@@ -50,8 +50,8 @@ answer is true. Beyond a random change of the same size, MEMIT multiplies the od
 {memit_odds:.1f}, FT by {ft_odds:.1f}, LoRA by {lora_odds:.1f}. That is small: these answers are improbable, so
 it is {memit_points:.1f} points of probability for MEMIT, {lora_points:.1f} for LoRA, and {ft_points:.1f} the
 other way for FT. IKE moves {ike_points:.0f} points, MEND {mend_points:.0f}."""
-_RATE = """With permuted labels {least:.0f} to {largest:.0f} % of reports name a group wrongly
-([measured](docs/statistics.md)), in the study {most:.1f} % at most."""
+_RATE = """With permuted labels {largest:.0f} % of reports name a group wrongly ([measured](docs/statistics.md)), in
+the study {most:.1f} % at most."""
 
 
 def demo_facts(made: Report, with_example: bool = True) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _false_claims() -> str:
     level = json.loads((ROOT / "benchmarks" / "results" / "report_level.json").read_text(encoding="utf-8"))["paper"]
     shares = [100 * level["labels permuted"][scale]["one_editor"]["value"] for scale in ("probability", "log-odds")]
     most = 100 * (null["false"] / null["reports"]).max()
-    return _wrapped(_RATE, {"least": min(shares), "largest": max(shares), "most": most})
+    return _wrapped(_RATE, {"largest": max(shares), "most": most})
 
 
 def study_figure() -> Figure:

@@ -89,17 +89,19 @@ def run_on_ray(
         places = _count_places([node["Resources"] for node in ray.nodes() if node["Alive"]], cpus, share)
         again = {"max_restarts": -1, "max_task_retries": _TRIES - 1}
         start = ray.remote(num_cpus=cpus, num_gpus=share, **again)(_Worker).remote
-        worker = start(make)
+        # All load the model, and share the scores before any edit, while the first one plans. One that never finds a place
+        # in the cluster holds none up: a worker gets a block when it is ready.
+        worker, *more = workers = [start(make) for _ in range(places)]
+        ready = [each.do.remote(None) for each in more]
         still_open, notes = _get(ray, worker.plan.remote(), "before the first block, a worker was lost")
         for note in notes:
             log.warning("%s", note)
         if not (out / "manifest.json").exists():
             raise RunFolderError(f"{out}: the workers write to another disk. Choose an --out that all nodes share.")
         waiting, done = list(reversed(still_open)), 0
-        # A worker gets a block when it is ready: one that never finds a place in the cluster holds none up.
-        more = [start(make) for _ in range(min(places, len(still_open)) - 1)]
-        at_work = {each.do.remote(None): (each, None) for each in [worker, *more]}
-        del more
+        ready = [worker.do.remote(None), *ready]
+        at_work = {answer: (each, None) for answer, each in zip(ready, workers, strict=True)}
+        del more, workers
         with Bar[object](total=len(waiting), desc="edit, score, restore", unit="block", disable=not progress) as bar:
             while done < len(still_open):
                 (answer,), _ = ray.wait(list(at_work), num_returns=1)
