@@ -44,13 +44,13 @@ class Scores:
 
     scores: Mapping[Cloze, ClozeScore]
     indistinct: Mapping[Cloze, ClozeScore]
-    # by the identity of the case
-    _rows: dict[tuple[int, bool], CaseRows] = field(default_factory=dict, init=False, compare=False)
+    # by the identity of the case, and how it is asked
+    _rows: dict[tuple[int, bool | None], CaseRows] = field(default_factory=dict, init=False, compare=False)
 
     def rows(self, block: Sequence[Unit]) -> list[list[CaseRows]]:
         """Return the rows of each unit as far as they are known, made once for all editors, and for all states that
         ask about the same cases."""
-        cases = [[(case, (id(case), case.case_id in unit.asked_only)) for case in unit.all_cases] for unit in block]
+        cases = [list(zip(unit.all_cases, _keys(unit))) for unit in block]
         if not any(key in self._rows for own in cases for _, key in own):
             self._rows.clear()
         for unit, own in zip(block, cases, strict=True):
@@ -58,6 +58,11 @@ class Scores:
                 if key not in self._rows:
                     self._rows[key] = case_rows(case, unit.questions_of(case), self.scores)
         return [[self._rows[key] for _, key in own] for own in cases]
+
+
+def _keys(unit: Unit) -> list[tuple[int, bool | None]]:
+    own: list[tuple[int, bool | None]] = [(id(case), case.case_id in unit.asked_only) for case in unit.cases]
+    return [*own, (id(unit.cases[0]), None)] if unit.probes else own  # the case of probes is made anew each time
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ def run_on_ray(
         places = _count_places([node["Resources"] for node in ray.nodes() if node["Alive"]], cpus, share)
         again = {"max_restarts": -1, "max_task_retries": _TRIES - 1}
         start = ray.remote(num_cpus=cpus, num_gpus=share, **again)(_Worker).remote
-        # All load the model, and share the scores before any edit, while the first one plans. One that never finds a place
-        # in the cluster holds none up: a worker gets a block when it is ready.
+        # All load the model, and share the scores before any edit, while the first one plans. One that never finds a
+        # place in the cluster holds none up: a worker gets a block when it is ready.
         worker, *more = workers = [start(make) for _ in range(places)]
         ready = [each.do.remote(None) for each in more]
         still_open, notes = _get(ray, worker.plan.remote(), "before the first block, a worker was lost")

@@ -229,8 +229,10 @@ def test_rows_of_a_case_are_prepared_once_for_all_states(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("seesaw_cf.run.edits.case_rows", counted)
     run(tmp_path / "run")
-    cases_made = [pair for pair in made if pair[0] != PROBES]
-    assert len(cases_made) == len({*cases_made}) <= 2 * len(cases())
+    probes = [pair for pair in made if pair[0] == PROBES]
+    rest = [pair for pair in made if pair[0] != PROBES]
+    assert len(rest) == len({*rest}) <= 2 * len(cases())
+    assert len(probes) == 2  # once for each order
 
 
 def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
