@@ -22,7 +22,8 @@ class AuditCallback(TrainerCallback):
     """Compare the model in training with its base, and log the harm beyond a random change of the same size.
 
     The numbers are `audit/WHOM`, harm of which above 0 is worse, and `audit/WHOM_low` and `_high`, its 95 % interval;
-    WHOM is `other_facts`, `other_people_old` or `other_people_new`, by the answer of the edits that is true of them.
+    WHOM is `other_facts`, `other_people_old` or `other_people_new`, by the answer of the edits that is true of them,
+    and ends in the form of the question, as in `other_facts_prefill`, where several are asked.
     The process of rank 0 audits, with the whole model in its memory; training goes on as if nothing had been asked.
 
     Attributes:
@@ -108,5 +109,6 @@ def _numbers(found: Audit) -> dict[str, float]:
     numbers: dict[str, float] = {}
     for row in found.summary.to_dict("records"):
         named = {"": row["harm"], "_low": row["low"], "_high": row["high"]}
-        numbers |= {f"audit/{row['about']}{end}": float(value) for end, value in named.items() if math.isfinite(value)}
+        about = "_".join(row[key] for key in ("about", "form") if key in row)
+        numbers |= {f"audit/{about}{end}": float(value) for end, value in named.items() if math.isfinite(value)}
     return numbers

@@ -5,11 +5,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from transformers import Trainer, TrainingArguments
 
 import seesaw_cf
+from seesaw_cf.callback import _numbers
 from seesaw_cf.errors import HarmError, RecordError
 
 pytestmark = pytest.mark.slow
@@ -19,8 +21,7 @@ NUMBERS = {f"audit/{whom}" for whom in ("other_facts", "other_people_old", "othe
 
 
 def _trained(folder: Path, *, audited: bool, tokenizer: bool = True) -> tuple[Trainer, seesaw_cf.AuditCallback | None]:
-    model, own = seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False)
-    trainer = _trainer(folder, model, own, given=tokenizer)
+    trainer = _trainer(folder, *seesaw_cf.load_model("seesaw-tiny", device="cpu", progress=False), given=tokenizer)
     callback = None
     if audited:
         callback = seesaw_cf.AuditCallback(trainer, every=3, limit=3, device="cpu")
@@ -101,3 +102,8 @@ def test_a_check_passes_where_nothing_is_decided() -> None:
     found = seesaw_cf.audit("seesaw-tiny", editor="ft", limit=1, control="none", device="cpu", progress=False)
     found.check()
     found.check(margin=0.1)
+
+
+def test_each_form_has_numbers_of_its_own() -> None:
+    rows = [{"about": "x", "form": form, "harm": 1.0, "low": 0.5, "high": 2.0} for form in ("plain", "question")]
+    assert "audit/x_question_low" in _numbers(type("Found", (), {"summary": pd.DataFrame(rows)}))  # type: ignore[arg-type]

@@ -1,7 +1,5 @@
 """The report of edits one after another, recomputed from its score table, and what is said where a model collapsed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -58,6 +56,7 @@ def test_levels_are_means_over_orders_and_beyond_the_control_on_the_same_questio
     rows = rows[(rows["true_answer"] == "new") & (rows["scale"] == "probability")]
     for count in COUNTS:
         own = rows[rows["checkpoint"] == count]
+        assert {*own["n"]} == {3}, "a question counts once, though every fact asks it"
         changes = own[own["what"] == "change"].set_index("editor")["value"]
         assert changes.to_dict() == pytest.approx({name: means[name, count] for name in ("lean", "random(lean)")})
         [beyond] = own.loc[own["what"] == "beyond", "value"]

@@ -1,7 +1,5 @@
 """The chat forms: what is asked, recomputed by transformers' own template, forward pass and generation."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 
