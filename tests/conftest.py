@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socketserver
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.hub_server import READER, TOKEN, Hub
+
+# A client that hangs up is no error: the traceback would stand on the screen of another test.
+socketserver.BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -9,8 +9,6 @@ LFS basic transfer, tree, paths-info, resolve with ranges. Clients read HF_ENDPO
 a subprocess with `environment()`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -42,7 +40,7 @@ class Hub:
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
-    def __enter__(self) -> Hub:
+    def __enter__(self) -> "Hub":
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self.thread.start()
         return self

@@ -1,7 +1,5 @@
 """Runs in chat forms and with written answers: the same edits asked otherwise, never mixed, recomputed from outside."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any, cast
