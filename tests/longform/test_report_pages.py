@@ -56,7 +56,6 @@ def long_run(folder: Path, text: str = "", editor: str = "memit") -> Path:
     [
         ("contradicted_more", {"p_adjusted": 0.01}, "more often: by 50 points [20, 80]"),
         ("contradicted_more", {"p_adjusted": 0.01, "value": -0.5, "low": -0.8, "high": -0.2}, "less often: by 50"),
-        ("contradicted_more", {"p_adjusted": 0.2}, "No editor is shown"),
         ("contradicted_more", {"low": _NAN, "high": _NAN, "note": "one edit"}, "is not known: one edit."),
         ("lower", {"p_adjusted": 0.01, "value": -1.0, "low": -1.5, "high": -0.5}, "by 1.0 [0.5, 1.5] (memit)"),
         ("lower", {"p_adjusted": 0.2}, "No rating is shown"),
@@ -72,7 +71,13 @@ def test_what_texts_are_said_to_do(what: str, numbers: Mapping[str, Any], word: 
 def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     text = report_run(run, pictures=True)
-    assert "Ratings are lower after edits, from 1 to 7: “fluency” by 2.0 (memit)." in " ".join(text.split())
+    for words in (
+        "Ratings are lower after edits, from 1 to 7: “fluency” by 2.0 (memit).",
+        "the most that was seen, 83 points [−27, 100] (memit), chance can do. ",
+        "fluency 4.0 2.0 WORSE",
+        "no edit touches 0 % 83 % not decided",
+    ):
+        assert words in " ".join(text.split())
     folder = run / "report"
     assert {file.name for file in folder.iterdir()} == {"report.html", "report.json", "tables", "pictures"}
     record = json.loads((folder / "report.json").read_text("utf-8"))
@@ -146,8 +151,3 @@ def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) 
     assert "6 texts are missing" in text
     html = (run / "report" / "report.html").read_text("utf-8")
     assert "nan" not in Read(html).text
-
-
-def test_the_command_needs_something_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["texts", "report", "--people", str(tmp_path)]) == 1
-    assert "give RUN, or --people FILE" in capsys.readouterr().err

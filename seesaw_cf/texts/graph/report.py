@@ -19,7 +19,6 @@ from seesaw_cf.base.terminal import listed, printable, quantity
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.generation.types import Generator
 from seesaw_cf.report.figures import save_figure, svg
-from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Part, Screen, ScreenRow
 from seesaw_cf.report.words import amount, percent, size
@@ -31,6 +30,7 @@ from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.rows import WORSE, change_rows, content_texts, crawl_rows
 from seesaw_cf.texts.graph.scores import Topics, find_scorer, fit_topics, score_crawl
 from seesaw_cf.texts.report import page_table, write_report
+from seesaw_cf.texts.report.screen import badge
 
 WARNING = "What a language model writes about groups of people can be offensive, and is not true of anybody."
 _MASKED = "A scorer reacts to names too: a difference no larger than what the name alone does to it is the scorer's."
@@ -179,13 +179,10 @@ def _line(name: str, rows: pd.DataFrame, columns: Sequence[str], what: Sequence[
     cells |= {"topics": f"{max(0.0, found['topics']):.2f}"} if "topics" in found else {}
     cells |= {"overlap": percent(found["overlap"])} if "overlap" in found else {}
     tests = rows_of(rows[rows["decides"].astype(bool) & rows["about"].isin(MEASURES)].dropna(subset="value"))
-    verdicts = {row["verdict"] for row in tests}
-    verdict = next((name for name in ("worse", "better", "undecided", "too_few") if name in verdicts), "")
-    badge = "better" if verdict == "better" else BADGES.get(verdict, "")
     details = "; ".join(f"{row['about']} {amount(row, WORSE[row['about']])} worse" for row in tests)
     label = "everybody" if name == ALL else printable(name)
     numbers = [cells.get(name, "") for name in columns]
-    return ScreenRow(label, numbers, badge, SEVERITY.get(verdict, "open"), details)
+    return ScreenRow(label, numbers, *badge([row["verdict"] for row in tests]), details)
 
 
 def _decided(tests: pd.DataFrame, sentence: str) -> list[str]:

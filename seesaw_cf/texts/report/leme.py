@@ -137,7 +137,7 @@ def drift_rows(marked: pd.DataFrame) -> Iterator[Row]:
     more, lost = list[Row](), list[Row]()
     for names, own in beside_baseline(facts.assign(value=against), "about"):
         names |= {"scale": "share", "n_missing": int(own["value"].isna().sum())}
-        more.append(text_row("contradicted_more", paired(own, names["editor"])[0], **names))
+        more.append(text_row("contradicted_more", paired(own, names["editor"], (-1, 1))[0], **names))
         lost.append(text_row("support_lost", _lost(own.dropna(subset="value")), **names))
     yield from adjusted(more, *BLOCKS, "about")
     yield from lost

@@ -137,12 +137,14 @@ def beside_baseline(frame: pd.DataFrame, by: str) -> Iterator[tuple[Row, pd.Data
             yield dict(zip(names, key, strict=True)) | {"editor": editor, "control": BASELINE}, own
 
 
-def paired(values: pd.DataFrame, editor: str) -> tuple[Estimate, pd.DataFrame]:
+def paired(
+    values: pd.DataFrame, editor: str, within: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[Estimate, pd.DataFrame]:
     """Return the mean of case means after minus before an edit, and the rows of the cases that have both."""
     both = values.dropna(subset="value")
     both = both[both.groupby("case_id")["editor"].transform("nunique") == 2]
     after = (both["editor"] == editor).to_numpy()
-    return case_estimate(both["value"], both["case_id"], after, ~after), both
+    return case_estimate(both["value"], both["case_id"], after, ~after, within=within), both
 
 
 def lower_tests(what: str, values: pd.DataFrame) -> Iterator[Row]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import cut, listed, quantity
 from seesaw_cf.effects.instruments import flaw_title
+from seesaw_cf.report.levels import BADGES, SEVERITY
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
 from seesaw_cf.report.words import amount, and_list, capital, percent, relation_name, with_interval
@@ -113,7 +114,9 @@ def text_findings(frame: pd.DataFrame, who: str = "") -> list[str]:
     if drift and all(math.isnan(row["low"]) for row in drift):
         undecided.append(f"Whether texts {_FACTS} more often is not known: {drift[0]['note']}.")
     elif drift and not shown:
-        undecided.append(f"No editor is shown to make texts {_FACTS} more often.")
+        most = max(drift, key=lambda row: float(row["value"]))
+        seen = f": the most that was seen, {amount(most)} ({_edits(most)}), chance can do" * (most["value"] > 0)
+        undecided.append(f"No editor is shown to make texts {_FACTS} more often{seen}.")
     fallen = [row for row in lower if row["p_adjusted"] < _LEVEL and row["value"] < 0]
     if fallen:
         names = [f"“{str(row['asked']).replace('_', ' ')}”" for row in fallen[:2]]
@@ -187,31 +190,68 @@ def _notes(frame: pd.DataFrame, few: bool) -> Iterator[str]:
 
 
 def _sections(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[ScreenRow]]]:
-    """Return the heads of columns, and title -> lines."""
+    """Return the heads of columns, and title -> lines, each with what is decided of it."""
     cells: dict[str, dict[str, dict[str, str]]] = {}
+    tests: dict[tuple[str, str], list[tuple[Row, int]]] = {}
     for row in rows_of(frame.dropna(subset="value")):
-        if place := _place(row):
-            title, line, cell = place
+        title, line, cell, sign = _place(row)
+        if cell:
             cells.setdefault(title, {}).setdefault(line, {})[row["editor"]] = cell
+        if sign:
+            tests.setdefault((title, line), []).append((row, sign))
     names = dict.fromkeys(name for lines in cells.values() for own in lines.values() for name in own)
     editors = sorted(names, key=lambda name: (name != BASELINE, name == HUMAN))
     heads = ["before" if name == BASELINE else name if name == HUMAN else f"after {name}" for name in editors]
     return [cut(head, _MAX_NAME) for head in heads], {
-        title: [ScreenRow(line, [own.get(name, "") for name in editors]) for line, own in lines.items()]
+        title: [
+            ScreenRow(line, [own.get(name, "") for name in editors], *_decided(tests.get((title, line), ())))
+            for line, own in lines.items()
+        ]
         for title, lines in cells.items()
     }
 
 
-def _place(row: Row) -> tuple[str, str, str] | None:
-    """Return title, line and cell of a number; None where it is not on the first screen: flaws that are not decided."""
+def _decided(tests: Sequence[tuple[Row, int]]) -> tuple[str, str, str]:
+    """Return badge, severity and detail of a line, from the tests of each editor against the texts before its edits."""
+    verdicts = {
+        row["editor"]: ("worse" if sign * row["value"] > 0 else "better")
+        if row["p_adjusted"] < _LEVEL
+        else ("too_few" if row["n_edits"] < MIN_EFFECTIVE else "undecided")
+        for row, sign in tests
+    }
+    words, severity = badge(verdicts.values())
+    some = [name for name, verdict in verdicts.items() if badge([verdict])[0] == words]
+    named = f"{words}: {cut(and_list(some), _MAX_NAME)}" if len(some) < len(verdicts) else words
+    sizes = [
+        f"{row['editor']}: {f'more by {amount(row)}' if sign > 0 else f'lower by {with_interval(row, -1, 1)}'}"
+        + f" ({row['note']})" * bool(row["note"])
+        for row, sign in tests
+    ]
+    return named, severity, "; ".join(sizes)
+
+
+def badge(verdicts: Collection[str]) -> tuple[str, str]:
+    """Return the words of the most serious of verdicts, and how they look; "less harm" would need a control."""
+    verdict = next((name for name in ("worse", "better", "undecided", "too_few") if name in verdicts), "")
+    return "better" if verdict == "better" else BADGES.get(verdict, ""), SEVERITY.get(verdict, "open")
+
+
+def _place(row: Row) -> tuple[str, str, str, int]:
+    """Return title, line, cell ("" of a test alone) and, of a test, the sign of what is worse; 0 without one.
+
+    What is not on the first screen, such as a flaw that is not decided, has neither cell nor test.
+    """
     who = ", ".join(str(row[name]) for name in ("rater", "dataset") if isinstance(row[name], str))
     asked, words = str(row["asked"]), str(row["asked"]).replace("_", " ")
     if row["what"] == "flaw_these_raters" and row["p_adjusted"] < _LEVEL:
         title = f"Edits of {relation_name(row['relation'])}: pairs with more of a flaw, less those with less"
-        return title, flaw_title(asked), _share(row)
+        return title, flaw_title(asked), _share(row), 1
     if row["what"] == "claims" and (asked, row["answer"]) in _CLAIMS:
         claim = _CLAIMS[asked, row["answer"]]
-        return f"Claims of texts, by {who}", f"{row['about']}: {claim}", percent(row["value"])
-    if row["what"] == "rating":
-        return f"Ratings from 1 to 7, by {who}", words, f"{row['value']:.1f}"
-    return ("Texts in which people find a failure", words, percent(row["value"])) if row["what"] == "failure" else None
+        return f"Claims of texts, by {who}", f"{row['about']}: {claim}", percent(row["value"]), 0
+    if row["what"] == "contradicted_more":
+        return f"Claims of texts, by {who}", f"{row['about']}: {_FACTS}", "", 1
+    if row["what"] in ("rating", "lower"):
+        cell = f"{row['value']:.1f}" if row["what"] == "rating" else ""
+        return f"Ratings from 1 to 7, by {who}", words, cell, 0 if cell else -1
+    return "Texts in which people find a failure", words, percent(row["value"]) * (row["what"] == "failure"), 0
