@@ -257,7 +257,7 @@ def audit(
         UnknownNameError: No such editor, control or data.
         SeesawError: What the run raises; what was finished is kept in `out`.
     """
-    given = {name: value for name, value in locals().items() if name in _OPTIONS}
+    given = {name: value for name, value in locals().items() if name in OPTIONS}
     editors = [_editor(entry) for entry in _several(editor)]
     objects = {name: entry for name, entry in editors if entry is not None}
     own = {name: _settings(entry) for name, entry in objects.items()}
@@ -301,9 +301,9 @@ def audit(
 
 
 # Arguments of `audit` that are fields of `Job` as they are.
-_OPTIONS = {"control_seeds", "protocol", "orders", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
-_OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
-_OPTIONS |= {"form", "answers", "memory", "block", "threads", "ignore_damage", "save_checkpoints"}
+OPTIONS = {"control_seeds", "protocol", "orders", "corpus", "corpus_limit", "limit", "prompts", "prompts_per_person"}
+OPTIONS |= {"people_per_edit", "revision", "dtype", "device", "trust_remote_code", "seed", "scorer", "max_tokens"}
+OPTIONS |= {"form", "answers", "memory", "block", "threads", "ignore_damage", "save_checkpoints"}
 
 
 def _loaded(model: Model, tokenizer: object, corpus: Sequence[str] | None) -> LoadedModel | None:

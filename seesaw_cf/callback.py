@@ -6,23 +6,25 @@ trainer.add_callback(seesaw_cf.AuditCallback(trainer, every=500))
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from seesaw_cf.api import Audit, Model, audit, base_name
+from seesaw_cf.api import OPTIONS, Audit, Model, audit, base_name
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.fields import checked
+from seesaw_cf.run.jobs import Job
 
 
 class AuditCallback(TrainerCallback):
     """Compare the model in training with its base, and log the harm beyond a random change of the same size.
 
-    The numbers are `audit/WHOM`, harm of which above 0 is worse, and `audit/WHOM_low` and `_high`, its 95 % interval;
-    WHOM is `other_facts`, `other_people_old` or `other_people_new`, by the answer of the edits that is true of them,
+    The numbers are `audit/ABOUT`, harm of which above 0 is worse, and `audit/ABOUT_low` and `_high`, its 95 % interval;
+    ABOUT is `other_facts`, `other_people_old` or `other_people_new`, by the answer of the edits that is true of them,
     and ends in the form of the question, as in `other_facts_prefill`, where several are asked.
     The process of rank 0 audits, with the whole model in its memory; training goes on as if nothing had been asked.
 
@@ -50,13 +52,16 @@ class AuditCallback(TrainerCallback):
             options: Further arguments of `seesaw_cf.audit`, such as `data` or `requests`.
 
         Raises:
-            RecordError: A number of steps below 1; when training begins, a Trainer without a tokenizer, or a model
-                in training without a name where `base` is None.
+            RecordError: A number of steps below 1, or an option that no audit could be made with; when training begins,
+                a Trainer without a tokenizer, or a model in training without a name where `base` is None.
+            TypeError: `audit` has no such option.
         """
         if every is not None:
-            checks.whole("every", every, low=1)
+            checks.whole("AuditCallback: every", every, low=1)
         self.trainer, self.every, self.base = trainer, every, base
         self.options: dict[str, Any] = {"limit": limit, "control_seeds": 1, "progress": False} | options
+        inspect.signature(audit).bind("", changed="", **self.options)
+        Job("model", changed=("step=",), **{name: self.options[name] for name in OPTIONS & self.options.keys()})
         self.audits: dict[int, Audit] = {}
 
     def on_train_begin(

@@ -67,17 +67,18 @@ OutputFolder = Annotated[Path, Role.FOLDER]
 OwnFolder = Annotated[Path, Role.OWN]
 
 
-def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
+def field_types(record: object, *, name: str = "", error: type[SeesawError] = RecordError) -> None:
     """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
 
-    A `float` also takes whole numbers; a `bool` is not a number. Classes of other packages are not checked.
+    A `float` also takes whole numbers; a `bool` is not a number. Classes of other packages are not checked. Messages
+    begin with `name`, what a user calls, or with that of the class.
 
     Raises:
         RecordError: (or `error`) A field holds something else.
         UnknownNameError: A name that is none of its `Literal`.
     """
-    for name, hint in hints_of(type(record)).items():  # type: ignore[arg-type]
-        check_value(f"{type(record).__name__}: {name}", getattr(record, name), hint, error=error)
+    for field, hint in hints_of(type(record)).items():  # type: ignore[arg-type]
+        check_value(f"{name or type(record).__name__}: {field}", getattr(record, field), hint, error=error)
 
 
 def check_value(where: str, value: object, hint: object, *, error: type[SeesawError] = RecordError) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import HarmError, unknown_name
+from seesaw_cf.base.errors import HarmError, SeesawError, unknown_name
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
 from seesaw_cf.cli import gone
@@ -105,7 +105,7 @@ def _run(words: list[str]) -> None:
         return
     name, rest = find_command(words)
     target, about = COMMANDS[name]
-    from seesaw_cf.cli.parse import bind, given, load_command
+    from seesaw_cf.cli.parse import bind, given, in_options, load_command
     from seesaw_cf.cli.paths import check_paths
 
     function = load_command(target)
@@ -119,7 +119,11 @@ def _run(words: list[str]) -> None:
     begins = "" if silent else f"seesaw-cf {name}: loading libraries and data ...\n"
     read = check_paths(given(function, bound))
     with quiet(silent), reading(read), say_when_waiting(lambda: begins, FIRST_LINE, sys.stderr.write):
-        function(*bound.args, **bound.kwargs)
+        try:
+            function(*bound.args, **bound.kwargs)
+        except SeesawError as error:
+            error.args = (in_options(str(error), function),)
+            raise
 
 
 def find_command(words: Sequence[str]) -> tuple[str, list[str]]:

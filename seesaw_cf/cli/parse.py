@@ -87,7 +87,7 @@ def bind(name: str, function: Callable[..., None], words: Sequence[str]) -> insp
     except cyclopts.CycloptsError as error:
         raise UsageError(_message(error, words)) from error
     except SeesawError as error:
-        raise type(error)(_in_options(str(error), function)) from error
+        raise type(error)(in_options(str(error), function)) from error
     bound.apply_defaults()
     for entry in given(function, bound):
         if not is_dataclass(entry.value):
@@ -186,8 +186,10 @@ def _label(argument: Any) -> str:
     return name if argument.index is None else name.strip("-").upper()
 
 
-def _in_options(message: str, function: Callable[..., None]) -> str:
-    """Return the message of settings with the option in the place of "Settings: field"."""
-    where = re.match(r"\w+: (\w+)(?= is )", message)
-    known = {one.field_info.name: _label(one) for one in arguments(function)}
-    return known[where[1]] + message[where.end() :] if where and where[1] in known else message
+def in_options(message: str, function: Callable[..., None]) -> str:
+    """Return a message with the option in the place of "command: field" or "Settings: field"."""
+    where = re.match(r"(\w+): (\w+)(?= is | are |: )", message)
+    known = {option_name(one.field_info.name): _label(one) for one in arguments(function)}
+    own = {function.__name__, *(getattr(kind, "__name__", "") for kind in typing.get_type_hints(function).values())}
+    name = option_name(where[2]) if where and where[1] in own else ""
+    return known[name] + message[where.end() :] if where and name in known else message

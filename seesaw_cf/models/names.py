@@ -52,7 +52,7 @@ def check_model_name(name: str) -> None:
         raise unknown_name("model", name, EMBEDDED)
     if name.endswith(".gguf") or len(name) > _LONGEST or not _HUB_ID.fullmatch(name) or ".." in name or "--" in name:
         raise UnknownNameError(
-            f"--model: {shown(name)} is no file or folder, and no id on the Hugging Face Hub (ORG/NAME). Expected "
+            f"model: {shown(name)} is no file or folder, and no id on the Hugging Face Hub (ORG/NAME). Expected "
             f"{' or '.join(map(repr, EMBEDDED))}, a folder with a transformers causal language model, a .gguf file, or "
             "an id. Check the spelling."
         )

@@ -141,8 +141,8 @@ def find_external(
     others = [one_of("control", kind, CONTROLS) for kind in job.controls if kind not in ("random", "none")]
     if found and not editors and others:
         raise EditError(
-            f"--control {others[0]}: a model that is edited already cannot be edited with another fact. Use --control "
-            "random, a change of the same norm, or name an --editor."
+            f"audit: control is {others[0]}, and a model that is edited already cannot be edited with another fact. "
+            "Use random, a change of the same norm, or name an editor."
         )
     return found
 
@@ -273,11 +273,11 @@ def _is_about(request: EditRequest, case: EditRequest) -> bool:
 
 
 def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Case]) -> Requests:
-    """Return what is asked of the models behind `--changed`.
+    """Return what is asked of the changed models.
 
     Args:
         file: The requests that they were edited for, in any format that `build --records` reads; None: unknown.
-        changed: The values of `--changed`.
+        changed: Names and places of these models.
         cases: Of the run.
 
     Raises:
@@ -288,14 +288,13 @@ def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Cas
         return Requests()
     if not changed:
         raise RecordError(
-            f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
-            "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
+            f"audit: requests is {file}, the facts that changed models were edited for, and none is given. Name one as "
+            "`changed`; `data` has the facts that an editor edits."
         )
     requests = match_requests(cases, () if file is None else read_cases(file))
     if not any(qs for unit in requests.units("single") for _, qs in unit.questions()):
         raise RecordError(
-            f"--changed: none of the {len(cases)} cases asks about other people, and it is unknown what the models "
-            "were edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, "
-            "--config."
+            f"audit: changed: none of the {len(cases)} cases asks about other people, and what the models were "
+            "edited for is unknown, so there is nothing to ask. Give that as `requests`, or other `data` or `config`."
         )
     return requests

@@ -60,7 +60,7 @@ class PromptDesign:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if value != "all" and not (type(value) is int and 1 <= value <= LARGEST):
-                raise RecordError(f"job: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'.")
+                raise RecordError(f"audit: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'.")
 
 
 # The default, and the published design: every template, up to 100 holders of each gender (SEESAW-CF, Appendix B).
@@ -77,11 +77,11 @@ def _place(option: str, word: str) -> tuple[str, str]:
     name, _, where = word.partition("=")
     if not where or not _NAME.fullmatch(name):
         raise RecordError(
-            f"{option}: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
+            f"audit: {option}: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
             "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
         )
     if where.startswith(("/", "./", "../", "~")) and not Path(where).expanduser().exists():
-        raise StorageError(f"{option} {name}: {where}: no such file or folder. Check the path.")
+        raise StorageError(f"audit: {option}: {word}: no such file or folder. Check the path.")
     return name, where
 
 
@@ -189,41 +189,41 @@ class Job:
     ignore_damage: bool = False
 
     def __post_init__(self) -> None:
-        field_types(self)
+        field_types(self, name="audit")
         if not self.editors and not self.changed:
             raise RecordError(
-                "job: neither an editor nor a changed model, so nothing is audited. Name one with --editor NAME (see "
+                "audit: neither an editor nor a changed model, so nothing is audited. Name one with --editor NAME (see "
                 "`seesaw-cf list editors`), or with --changed NAME=FOLDER."
             )
         if "none" in self.controls and len(self.controls) > 1:
-            raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
+            raise RecordError(f"audit: control is {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
         if self.save_checkpoints and (not self.editors or "ike" in self.names):
             raise RecordError(
-                "job: checkpoints are of edits that change weights: ike changes none, and models of --changed are "
-                "checkpoints already. Leave out --save-checkpoints, or name other editors."
+                "audit: save_checkpoints is True, and checkpoints are of edits that change weights: ike changes none, "
+                "and changed models are checkpoints already. Leave it out, or name other editors."
             )
         _ = self.prompt_design, self.memory_bytes
         if (self.checkpoints and self.protocol == "single") or (self.pairs and self.protocol != "batch"):
-            raise RecordError("job: checkpoints are for the protocols batch and sequential, pairs for batch. Name it.")
+            raise RecordError("audit: checkpoints are for protocols batch and sequential, pairs for batch. Name one.")
         if self.protocol == "sequential":
             self._check_sequence()
         if wrong := [pair for pair in self.mixes if len(set(pair)) != 2 or len(pair) != 2]:
-            raise RecordError(f"job: pairs: got {','.join(wrong[0])}, expected two relations, such as P27,P101.")
+            raise RecordError(f"audit: pairs: got {','.join(wrong[0])}, expected two relations, such as P27,P101.")
 
     def _check_sequence(self) -> None:
         """Refuse what no edit can be made after."""
         wrong = {
-            "models of --changed": self.changed,
+            "changed models": self.changed,
             "ike, which changes no weights": "ike" in self.names,
             "the controls identity and unrelated": set(self.editor_controls) - {"random"},
-            "--save-checkpoints": self.save_checkpoints,
+            "checkpoints as whole models": self.save_checkpoints,
         }
         if refused := [name for name, there in wrong.items() if there]:
             raise RecordError(
-                f"job: edits one after another have no place for {', '.join(refused)}. Leave it out, or choose "
-                "--protocol single. (--keep-deltas keeps the sum of the edits at each checkpoint.)"
+                f"audit: protocol is 'sequential', which has no place for {', '.join(refused)}. Leave it out, or "
+                "choose 'single'. (Kept deltas are the sum of the edits at each checkpoint.)"
             )
 
     @property
@@ -244,7 +244,7 @@ class Job:
     @property
     def memory_bytes(self) -> int | None:
         """The memory for scoring in bytes."""
-        return memory_size("Job: memory", self.memory) if isinstance(self.memory, str) else self.memory
+        return memory_size("audit: memory", self.memory) if isinstance(self.memory, str) else self.memory
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -260,10 +260,10 @@ class Job:
     def changed_places(self) -> dict[str, str]:
         """Where each model of `changed` is, by its name."""
         places: dict[str, str] = {}
-        for name, where in map(partial(_place, "--changed"), self.changed):
+        for name, where in map(partial(_place, "changed"), self.changed):
             if {name, name.split("-")[0]} & {*EDITORS, *self.names, *CONTROLS, "unedited", *places}:
                 raise UnknownNameError(
-                    f"changed: the name {name!r} is that of another model, an editor or a control. Choose another."
+                    f"audit: changed: the name {name!r} is that of another model, an editor or a control. Rename it."
                 )
             places[name] = where
         return places
@@ -272,8 +272,8 @@ class Job:
     def control_places(self) -> dict[str, list[str]]:
         """Where the models of `control_models` are, by the name of the changed model."""
         changed, nulls = self.changed_places, dict[str, list[str]]()
-        for name, where in map(partial(_place, "--control-model"), self.control_models):
-            one_of("model of --changed, for --control-model NAME=WHERE,", name, changed)
+        for name, where in map(partial(_place, "control_model"), self.control_models):
+            one_of("changed model, for NAME=WHERE of its control,", name, changed)
             nulls.setdefault(name, []).append(where)
         return nulls
 

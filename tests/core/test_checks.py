@@ -89,6 +89,8 @@ WRONG: dict[str, Callable[[], object]] = {
     "audit: the second argument is 'ft', expected the tokenizer": lambda: UNTYPED.audit("seesaw-tiny", "ft"),
     "audit: model is 5, expected text or PreTrainedModel.": lambda: UNTYPED.audit(5),
     "audit: limit is '6', expected a whole number or None.": lambda: UNTYPED.audit("x", limit="6"),
+    "audit: people_per_edit is 0, expected": lambda: UNTYPED.audit("x", changed="y", people_per_edit=0),
+    "audit: limit is 0, expected a whole number of at least 1.": lambda: UNTYPED.AuditCallback(limit=0),
     "audit: checkpoints is '9', expected a list, each item a whole": lambda: UNTYPED.audit("x", checkpoints="9"),
     "audit: report is {1: 2}, expected AuditSettings or None.": lambda: UNTYPED.audit("x", report={1: 2}),
     "compare: base is 3, expected text or a path.": lambda: UNTYPED.compare(3, "y"),

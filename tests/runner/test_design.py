@@ -95,10 +95,9 @@ def test_the_published_design_asks_every_template_of_a_hundred_holders_of_each_g
 
 def test_a_number_replaces_that_of_the_design() -> None:
     assert Job("seesaw-tiny", editors=("ft",)).prompt_design == PromptDesign(2, "all")
-    assert Job("seesaw-tiny", editors=("ft",), prompts="paper", people_per_edit=7).prompt_design == PromptDesign(
-        "all", 7
-    )
-    with pytest.raises(RecordError, match="people_per_edit is 0, expected a whole number of at least 1, or 'all'"):
+    job = Job("seesaw-tiny", editors=("ft",), prompts="paper", people_per_edit=7)
+    assert job.prompt_design == PromptDesign("all", 7)
+    with pytest.raises(RecordError, match="audit: people_per_edit is 0, expected a whole number"):
         Job("seesaw-tiny", editors=("ft",), people_per_edit=0)
     with pytest.raises(UnknownNameError, match="papre"):
         Job("seesaw-tiny", editors=("ft",), prompts="papre")

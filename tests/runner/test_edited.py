@@ -200,17 +200,17 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
 
 
 BAD: list[tuple[dict[str, str], str]] = [
-    ({"changed": "folder"}, r"--changed: got 'folder', expected NAME=FOLDER or NAME=ORG/NAME"),
+    ({"changed": "folder"}, r"audit: changed: got 'folder', expected NAME=FOLDER or NAME=ORG/NAME"),
     ({"changed": "../x=folder"}, "of 1 to 64 ASCII letters"),
     ({"changed": "memit=folder"}, "'memit' is that of another model, an editor or a control"),
     ({"changed": "random-a={edited}"}, "'random-a' is that of another model"),  # the folder of a control
     ({"changed": "unedited={edited}"}, "'unedited' is that of another model"),
     ({"changed": "a={edited} a={edited}"}, "the name 'a' is that of another model"),
     ({"changed": "a=no/such"}, "no/such: no such folder, and the Hub gives no model of that id"),
-    ({"changed": "a=/no/such"}, "--changed a: /no/such: no such file or folder"),
-    ({"controls": "identity"}, r"--control identity: a model that is edited al"),
-    ({"control_models": "theirs"}, r"--control-model: got 'theirs', expected NAME=FOLDER"),
-    ({"control_models": "other=x"}, r"unknown model of --changed, for --control-model NAME=WHERE, 'other'"),
+    ({"changed": "a=/no/such"}, "audit: changed: a=/no/such: no such file or folder"),
+    ({"controls": "identity"}, r"audit: control is identity, and a model that is edited al"),
+    ({"control_models": "theirs"}, r"audit: control_model: got 'theirs', expected NAME=FOLDER"),
+    ({"control_models": "other=x"}, r"unknown changed model, for NAME=WHERE of its control, 'other'"),
 ]
 
 
@@ -234,7 +234,7 @@ def test_bad_input_is_said_before_weights_are_loaded(
 
 def test_requests_need_a_changed_model(tmp_path: Path) -> None:
     job = Job("seesaw-tiny", editors=("ft",), data="sample", limit=1, requests=records(tmp_path, REQUEST))
-    with pytest.raises(SeesawError, match=r"--requests .*requests.json: .* none is given. Name one with --changed"):
+    with pytest.raises(SeesawError, match=r"audit: requests is .*requests.json, .* Name one as `changed`"):
         make_run(job, tmp_path / "run")
 
 
@@ -245,5 +245,5 @@ def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:
     both = Job("seesaw-tiny", editors=("ft",), changed=("a=b",))
     assert both.editor_controls == both.changed_controls == ("random",)
     assert Job("seesaw-tiny", editors=("ft",), controls=("random",)).changed_controls == ()
-    with pytest.raises(SeesawError, match=r"controls are \['none', 'random'\], expected none alone"):
+    with pytest.raises(SeesawError, match=r"control is \['none', 'random'\], expected none alone"):
         Job("seesaw-tiny", controls=("none", "random"), changed=("a=b",))

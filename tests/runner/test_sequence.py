@@ -281,9 +281,9 @@ def test_contradicting_facts_in_one_order_are_said(tmp_path: Path) -> None:
     ("words", "message"),
     [
         ({"editors": ("ike",)}, "ike"),
-        ({"changed": ("mine=org/name",)}, "--changed"),
+        ({"changed": ("mine=org/name",)}, "changed models"),
         ({"controls": ("identity",)}, "identity"),
-        ({"save_checkpoints": True}, "--save-checkpoints"),
+        ({"save_checkpoints": True}, "whole models"),
         ({"pairs": ("P27,P101",)}, "pairs"),
         ({"protocol": "single", "checkpoints": (1,)}, "checkpoints are for"),
     ],

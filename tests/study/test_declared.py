@@ -92,7 +92,7 @@ def least(key: str, given: str) -> str:
         (LEAST + "protocols: [single, sequential]", r"protocols are \['single', 'sequential'\]: checkpoints and ord"),
         (LEAST + "orders: 2", r"Declare protocols: \[sequential\] alone, or leave them out"),
         (LEAST + "protocols: [sequential]\ncheckpoints: [0]", r"study.yaml: checkpoints is 0, expected a whole number"),
-        (LEAST + "protocols: [sequential]\ncontrols: [identity]", r"study.yaml: job: edits one after another have no"),
+        (LEAST + "protocols: [sequential]\ncontrols: [identity]", r"yaml: audit: protocol is .sequential., which"),
         (LEAST + "alpha: 1", r"alpha is 1, expected a finite number between 0 and 1, both excluded"),
         (LEAST + "seed: yes", r"seed is True, expected a whole number"),
         (LEAST + "seed: 1\nseed: 2", r"study.yaml: not YAML that is read here \(line 5: the key 'seed' occurs twice\)"),
