@@ -137,17 +137,15 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
 
 def _values(column: pa.Array, name: str) -> list[Any]:
     """Return the inverse of `_column`; null only where `_NULLABLE` names the column."""
+    if column.null_count and name not in _NULLABLE:
+        raise TypeError(f"{name} holds {column.null_count} nulls")
     if pa.types.is_list(column.type):
-        if column.null_count:
-            raise TypeError(f"{name} holds {column.null_count} nulls")
         offsets, items = column.offsets.to_pylist(), _values(column.flatten(), name)
         rows = (tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets))
         return _unify(rows) if pa.types.is_string(column.type.value_type) else list(rows)
     if pa.types.is_struct(column.type):
         parts = {field.name: _values(column.field(field.name), field.name) for field in column.type}
         return _records(_RECORDS[column.type], parts)
-    if name not in _NULLABLE and column.null_count:
-        raise TypeError(f"{name} holds {column.null_count} nulls")
     if pa.types.is_string(column.type):  # names and prompts repeat: one string for each, not one for each row
         encoded = column.dictionary_encode()
         texts = [*encoded.dictionary.to_pylist(), None]
