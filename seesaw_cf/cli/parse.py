@@ -145,7 +145,7 @@ def _leaves(kind: Any) -> Iterator[Any]:
     for part in parts:
         yield from _leaves(part)
     if not parts:
-        yield kind
+        yield kind if isinstance(kind, type) else type(kind)  # of Literal["all"] that of the text
 
 
 def _check_options(words: Sequence[str], known: Sequence[str]) -> None:

@@ -89,8 +89,9 @@ def test_wrong_words_are_met_in_two_lines(words: list[str], message: str, capsys
 def test_given_options_are_values_of_fields_and_the_others_keep_their_defaults() -> None:
     words = ["m", "--editor", "ft", "--editor", "rome", "--out", "x"]
     assert bind("audit", load_command("audit:audit"), words).arguments["job"] == Job("m", editors=("ft", "rome"))
-    same = ["--model", "m", "--editor", "ft", "rome", "--out=x"]
-    assert bind("audit", load_command("audit:audit"), same).arguments["job"] == Job("m", editors=("ft", "rome"))
+    same = ["--model", "m", "--editor", "ft", "rome", "--out=x", "--people-per-edit", "all"]
+    job = Job("m", editors=("ft", "rome"), people_per_edit="all")
+    assert bind("audit", load_command("audit:audit"), same).arguments["job"] == job
 
 
 def test_the_command_of_a_report_repeats_the_job(tmp_path: Path) -> None:
