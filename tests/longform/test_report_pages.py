@@ -7,24 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
-from seesaw_cf.effects.texts import LABELS
 from seesaw_cf.texts.pairs import flaw_row
 from seesaw_cf.texts.report import report_people, report_run
 from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import text_findings
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, PASSAGES, RATINGS
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.types import Estimate
 from tests.page_reader import HOSTILE, Read
 
-from .analysis_samples import flaw_table, method, pair, table
+from .analysis_samples import flaw_table, pair, table
 from .people_runs import write_run
+from .test_report_numbers import people
 
 _NAN = float("nan")
 
@@ -95,20 +94,9 @@ def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
 
 
 def test_people_beside_a_run(tmp_path: Path) -> None:
-    """Three people rate the texts of the run; two say what their claims and failures are."""
-    run, rng = long_run(tmp_path / "run"), np.random.default_rng(2)
-    texts = [{**method(name), "case_id": case, "rater": "A1"} for name in ("none", "memit") for case in range(1, 7)]
-    twice = [*texts, *(row | {"rater": "A2"} for row in texts)]
-    fact = {"passage": "subject", "claim_kind": "ground_truth", "claim_id": "P1", "claim": "a fact", "evidence": []}
-    rated = [
-        row | {"item": "fluency", "rating": float(rng.integers(1, 8)), "tries": 1}
-        for row in (*twice, *(row | {"rater": "A3"} for row in texts))
-    ]
-    marked = [row | fact | {"annotator": row["rater"], "label": str(rng.choice(LABELS))} for row in twice]
-    failed = [row | {"mode": "topic_drift", "present": bool(rng.random() < 0.3), "comment": "so"} for row in twice]
-    given = {"ratings": (RATINGS, rated), "annotations": (ANNOTATIONS, marked), "failures": (FAILURES, failed)}
-    for name, (schema, rows) in given.items():
-        write_table(tmp_path / "people" / f"{name}.parquet", table(schema, rows, reply=""))
+    run = long_run(tmp_path / "run")
+    for name, answers in people().items():
+        write_table(tmp_path / "people" / f"{name}.parquet", answers)
     words = ["texts", "report", str(run), "--people", str(tmp_path / "people")]
     assert main(words) == 0
     tables = run / "report" / "people" / "tables"
