@@ -30,7 +30,6 @@ from tests.api.own_editor import OneStep, OneStepConfig
 pytestmark = pytest.mark.slow
 
 QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "data": "sample", "control_seeds": 1}
-LEVELS = ["other_facts", "other_people_old", "other_people_new"]
 OWN = Path(__file__).with_name("own_editor.py")
 
 
@@ -66,7 +65,7 @@ def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, f
 
 
 def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.Audit) -> None:
-    assert list(audited.summary["about"]) == LEVELS
+    assert list(audited.summary["about"]) == ["other_facts", "other_people_old", "other_people_new"]
     assert len(audited.summary.columns) == 8
     lost = audited.tables["levels"].query("what == 'beyond' and about == 'other_facts' and decides")["value"].iloc[0]
     assert audited.summary["harm"].iloc[0] == -lost, "harm is above 0"

@@ -142,9 +142,6 @@ def test_a_file_that_was_edited_in_a_session_is_another_editor(scaffold: Path) -
     assert code_facts("own")["sha256"] == hashlib.sha256(scaffold.read_bytes()).hexdigest() != before["sha256"]
 
 
-OWN = Path(__file__).with_name("own_editor.py")
-
-
 @dataclass(frozen=True)
 class Careless(OneStep):
     """Breaks one promise after another."""
@@ -199,7 +196,7 @@ def test_a_careless_editor_is_told_which_clause_it_breaks(slip: str, clause: str
 
 @pytest.mark.slow(15)
 def test_the_command_says_what_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(OWN), "--device", "cpu"]) == 0
+    assert main(["check", str(Path(__file__).with_name("own_editor.py")), "--device", "cpu"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9
     assert all(line.startswith("holds") for line in lines)

@@ -20,6 +20,7 @@ from seesaw_cf.builder_scripts.edits import Edit, generate, read_seeds
 from seesaw_cf.builder_scripts.embedded import store as facts_store
 from seesaw_cf.builder_scripts.facts import Facts
 from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sparql import Parameter
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
@@ -34,6 +35,9 @@ PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 """
+HOLDERS: dict[str, Parameter] = {
+    "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
+}  # fmt: skip
 
 
 @pytest.fixture

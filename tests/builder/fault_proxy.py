@@ -12,14 +12,13 @@ from typing import Any, Self
 
 JSON = "application/sparql-results+json"
 _BROKEN = b"\njava.util.concurrent.TimeoutException\n" + b"\tat java.util.concurrent.FutureTask\n" * 20
-_TOO_LONG = b"SPARQL-QUERY: " + b"x" * 500 + b"\njava.util.concurrent.TimeoutException"
 # Fault -> what is said behind half of a reply, and whether the length of a whole one is promised.
 HALVES = {"half": (b"", True), "unfinished": (b"", False), "broken": (_BROKEN, False)}
 # Fault -> status, reply and its kind: a page, JSON that is no SPARQL result, what Wikidata says of a long query.
 CANNED = {
     "page": (200, b"<!doctype html><title>Maintenance</title>", "text/html"),
     "other": (200, b'{"error": "busy"}', "application/json"),
-    "timeout": (500, _TOO_LONG, "text/plain"),
+    "timeout": (500, b"SPARQL-QUERY: " + b"x" * 500 + b"\njava.util.concurrent.TimeoutException", "text/plain"),
 }
 
 

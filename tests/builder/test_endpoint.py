@@ -23,11 +23,9 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 from tests.fakes import slowly
 
+from .conftest import HOLDERS
 from .fault_proxy import FaultProxy
 
-HOLDERS: dict[str, Parameter] = {
-    "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
-}  # fmt: skip
 FACTS: dict[str, Parameter] = {"people": ["Q23357", "Q7186"], "listed": ["P27", "P569"]}
 PEOPLE = query("facts", FACTS)
 
@@ -281,7 +279,7 @@ def test_a_part_about_one_person_is_an_error(world: Path, world_server: str, tmp
 
 
 @pytest.mark.parametrize("fault", ["429 said", "500 said", "503 said", "408", "504", "broken", "hang:1.5"])
-def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, tmp_path: Path, fault: str) -> None:
+def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, fault: str) -> None:
     """QLever says it with a 429, others with a 5xx, Wikidata's also in the middle of a reply."""
     with FaultProxy(world_server, ends=lambda query: fault if LOOKS.search(query) else "") as proxy:
         source = EndpointSource(proxy.url, Asking(timeout=1), sleep=lambda _: None)

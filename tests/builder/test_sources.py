@@ -15,25 +15,19 @@ from seesaw_cf.builder_scripts.sources import CachedSource, Source, StoreSource
 from seesaw_cf.builder_scripts.sparql import QUERIES, Parameter, SourceError, query, rows
 from seesaw_cf.errors import RecordError
 
-from .conftest import PREFIXES
-
-HOLDERS: dict[str, Parameter] = {
-    "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
-}  # fmt: skip
-
+from .conftest import HOLDERS, PREFIXES
 
 NO_IDENTIFIERS = (
     *("Q42> . ?s ?p ?o } #", "Q42 wd:Q43", "q42", "Q042", "Q", "", "United States of America", 30, "Q42\n"),
     *('https://x.org/"', "https://x.org/a b", "https://x.org/>", "ftp://x.org/a", "https://x.org/\\u003E"),
 )
-NO_NAMES = ("no tag", "@en", " @en", "a\\u0022@en", "two\nlines@en", "\u200f@en", "x@EN")
 
 
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
         *(("value", bad) for bad in NO_IDENTIFIERS),
-        *(("names", [bad]) for bad in NO_NAMES),
+        *(("names", [bad]) for bad in ("no tag", "@en", " @en", "a\\u0022@en", "two\nlines@en", "\u200f@en", "x@EN")),
         *(("language", "en') } #"), ("language", "EN"), ("seed", "0 1"), ("limit", True)),
     ],
 )
@@ -92,7 +86,6 @@ def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSou
 
 
 TERMS = st.fixed_dictionaries({"type": st.sampled_from(["uri", "literal", "bnode"]), "value": st.text(max_size=8)})
-SOLUTIONS = st.lists(st.dictionaries(st.sampled_from("abc"), TERMS, max_size=3), max_size=4)
 
 
 def reply(solutions: object) -> bytes:
@@ -100,7 +93,7 @@ def reply(solutions: object) -> bytes:
 
 
 @settings(max_examples=40)
-@given(SOLUTIONS.filter(bool), st.data())
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), TERMS, max_size=3), max_size=4).filter(bool), st.data())
 def test_no_beginning_of_a_reply_passes_for_a_whole_one(solutions: list[Any], data: st.DataObject) -> None:
     whole = reply(solutions)
     cut = data.draw(st.integers(0, len(whole) - 1))
@@ -124,8 +117,7 @@ class Counting(Source):
 
     identity = "counting"
 
-    def __init__(self, identity: str = "counting") -> None:
-        self.identity = identity
+    def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
 
     def ask(self, text: str, *, patient: bool = True) -> bytes:

@@ -113,7 +113,7 @@ def test_a_bad_file_is_explained(
 
 
 @pytest.mark.slow(15)
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str]) -> None:
     command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
     # A shell's background job ignores Ctrl-C, and so would its child.
     heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

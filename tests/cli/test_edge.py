@@ -153,9 +153,8 @@ def test_nothing_that_lives_is_called_removed() -> None:
     }
 
 
-SERVER = "http://127.0.0.1:9/v1"
 UNSCORED = ["--regard", "none", "--attack", "none"]
-WRITER = ["--editor", "ike", "--base-url", SERVER, "--key-env", "NO_SUCH_KEY"]
+WRITER = ["--editor", "ike", "--base-url", "http://127.0.0.1:9/v1", "--key-env", "NO_SUCH_KEY"]
 OK = "--acknowledge-content"
 
 

@@ -1,7 +1,5 @@
 """Arbitrary values at every option of every command: success, a usage error or a message, never a traceback."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -34,9 +32,8 @@ VALUES = (
     *("list.json", "deep.json", "nan.json", "cut.parquet", "cut.safetensors", "cut", "locked", "/dev/full"),
     *("latin.txt:text", "latin.json:text", "cut.parquet:text", "a:b:c:d", ":", "http://[", "file:///etc/passwd"),
 )  # fmt: skip
-NAMED = st.sampled_from(VALUES)
 # A word that begins with a dash is an option of its own behind a positional, and a value behind "=".
-ANY = NAMED | st.text(max_size=12) | st.floats().map(repr) | st.integers().map(str)
+ANY = st.sampled_from(VALUES) | st.text(max_size=12) | st.floats().map(repr) | st.integers().map(str)
 
 
 def spelled(option: Any, value: str) -> list[str]:

@@ -136,7 +136,7 @@ def test_other_models_layers_and_types_are_refused(made: Path) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_repository_and_what_the_hub_refuses(
-    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: Hub, made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     push = (*words(made), "--repo")
     said(capsys, *push, REPO, "--public")

@@ -50,8 +50,6 @@ LIGHT: dict[str, dict[str, Any]] = {
 """Settings of the other editors, for promises that hold after any number of steps."""
 QUICK = {**{name: {**settings, "steps": 2, "stop_below": 0.0} for name, settings in SETTINGS.items()}, **LIGHT}
 
-OTHERS = [kind for kind in TINY if kind not in CONTRACT_MODELS]
-
 
 def pairs(names: Iterable[str]) -> list[Any]:
     """Every editor with the contract's models; of the other architectures only what depends on the architecture.
@@ -61,7 +59,7 @@ def pairs(names: Iterable[str]) -> list[Any]:
     """
     names = list(names)
     found: list[Any] = [pytest.param(kind, name, id=f"{kind}-{name}") for kind in CONTRACT_MODELS for name in names]
-    for number, kind in enumerate(OTHERS):
+    for number, kind in enumerate([kind for kind in TINY if kind not in CONTRACT_MODELS]):
         for name in {"ft", "mend", "lora", LOCATE[number % len(LOCATE)]}.intersection(names):
             marks = [pytest.mark.slow, *([] if name in LOCATE else [pytest.mark.exhaustive])]
             found.append(pytest.param(kind, name, id=f"{kind}-{name}", marks=marks))

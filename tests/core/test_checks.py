@@ -59,11 +59,10 @@ def test_names_of_any_kind_are_refused_by_name(value: object) -> None:
 
 
 PACKAGES = ("effects", "records", "scoring", "sharing", "logs", "editors", "models", "report", "texts.graph")
-UNCHECKED = {"applied", "register"}  # a context manager, and a function without arguments
 FUNCTIONS = {
     f"{module.__name__}.{name}": getattr(module, name)
     for module in map(importlib.import_module, ("seesaw_cf", *(f"seesaw_cf.{name}" for name in PACKAGES)))
-    for name in sorted(set(module.__all__) - UNCHECKED)
+    for name in sorted(set(module.__all__) - {"applied", "register"})  # a context manager, and one without arguments
     if inspect.isfunction(getattr(module, name))
 }
 ARGUMENTS = [

@@ -88,7 +88,6 @@ def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
     assert len(drawn) == min(n, limit)
 
 
-DAMAGED = _parquet()[:-30] + random.Random(0).randbytes(30)
 BAD: list[tuple[str, bytes | None, str, str]] = [
     ("no.txt", None, "", r"no\.txt: cannot be read \(no such file\)\. Expected a text file"),
     ("t.txt", b"good\n\xff\xfe\n", "", r"t\.txt: cannot be read \(UnicodeDecodeError: "),
@@ -104,7 +103,7 @@ BAD: list[tuple[str, bytes | None, str, str]] = [
     ("t.jsonl", b'{"a": "x", "b": "y"}', "", r"which column\? .*Columns of text: a, b; all: a, b"),
     ("t.jsonl", b'{"text": "x\\ud800"}', "", "cannot be read"),
     ("t.parquet", _parquet(), ":txt", r"unknown column of .*'txt'\. Did you mean 'text'"),
-    ("t.parquet", DAMAGED, "", r"t\.parquet: cannot be read \("),
+    ("t.parquet", _parquet()[:-30] + random.Random(0).randbytes(30), "", r"t\.parquet: cannot be read \("),
     ("t.parquet", b"", "", "cannot be read"),
 ]
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from seesaw_cf.base.errors import MissingExtraError, SeesawError
 from seesaw_cf.builder_scripts.sources import StoreSource
@@ -33,6 +32,7 @@ from seesaw_cf.texts.graph.figures import triple_graph
 from seesaw_cf.texts.graph.scores import find_scorer, fit_topics
 from seesaw_cf.texts.training import label_scores
 from tests import fresh
+from tests.sharing.tiny import tiny
 
 from ..conftest import ROOT
 
@@ -45,13 +45,6 @@ def _setup() -> configparser.ConfigParser:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     return parser
-
-
-def _packages(name: str, folder: Path) -> set[str]:
-    """Folders with modules, below one top-level folder, links left out."""
-    found = {file.parent for file in folder.rglob("*.py")}
-    kept = [path for path in found if not any(parent.is_symlink() for parent in (path, *path.parents))]
-    return {".".join((name, *path.relative_to(folder).parts)) for path in kept}
 
 
 _DECLARED = """
@@ -70,7 +63,9 @@ def declared() -> dict[str, Any]:
 
 
 def test_every_package_is_declared(declared: dict[str, Any]) -> None:
-    assert set(declared["packages"]) == set().union(*(_packages(name, ROOT / folder) for name, folder in TOP.items()))
+    names = {folder: name for name, folder in TOP.items()}
+    places = {file.parent.relative_to(ROOT).parts for file in _sources()}
+    assert set(declared["packages"]) == {".".join((names[top], *rest)) for top, *rest in places}
 
 
 def test_the_long_names_lead_to_the_top_level_folders(declared: dict[str, Any]) -> None:
@@ -99,8 +94,7 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
 }
 # These files may only be imported by code that has checked for the extra.
-HARNESSES = {"ability.py", "lm_eval_model.py", "__main__.py"}
-_OF_EXTRA = dict.fromkeys(HARNESSES, "harness")
+_OF_EXTRA = dict.fromkeys({"ability.py", "lm_eval_model.py", "__main__.py"}, "harness")
 
 
 def _declared() -> dict[str, set[str]]:
@@ -228,20 +222,14 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: find_scorer("attack", "detoxify")),
-    ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
+    ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), tiny("llama"), "x")),
     ("harness", "lm_eval", lambda: ability(Path("run"), tasks=(), out=Path("out"))),
     ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
 ]
-# For those who work on the package: no code of it imports them.
-DEVELOPERS = {"docs", "test"}
-
-
-def _model() -> PreTrainedModel:
-    return GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=4, vocab_size=4))
 
 
 def test_the_table_has_every_extra() -> None:
-    users = set(_setup()["options.extras_require"]) - DEVELOPERS
+    users = set(_setup()["options.extras_require"]) - {"docs", "test"}  # which no code of the package imports
     assert {extra for extra, _, _ in ASKED} >= users
 
 

@@ -61,13 +61,10 @@ def test_secrets_of_urls_are_hidden(url: str) -> None:
     assert shown(url) == repr(URLS[url])
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 @given(st.text(alphabet="'=+-@\t\ra1", max_size=6))
 def test_no_text_begins_as_a_formula_and_the_original_comes_back(text: str) -> None:
     number = re.fullmatch(r"[+-]\d+", text) or len(text) == 1
-    assert number or not neutral(text).startswith(FORMULA)
+    assert number or not neutral(text).startswith(("=", "+", "-", "@", "\t", "\r"))
     assert original(neutral(text)) == text
 
 

@@ -67,10 +67,6 @@ def _lines(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _commands(page: Path) -> list[str]:
-    return [line for kind, text in _blocks(page) if kind == "bash" for line in _lines(text)]
-
-
 def _of_other_pages() -> set[str]:
     """Files that the pages which docs/papers.md sends a reader to say their commands write."""
     pages = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("longform", "study"))
@@ -79,7 +75,7 @@ def _of_other_pages() -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_is_known(page: Path) -> None:
-    for command in _commands(page):
+    for command in [line for kind, text in _blocks(page) if kind == "bash" for line in _lines(text)]:
         words = shlex.split(command)
         assert words[0] == "seesaw-cf" or words[0] in NOT_RUN, f"no test runs: {command}"
         if words[0] == "seesaw-cf":

@@ -25,7 +25,6 @@ FINISHED = list(finished_looks(KEPT))
 NEWEST = {(model, editor): look for model, look, editor, _ in FINISHED if look.alpha}
 # Of two looks `make test` redoes what is quick; `make slow` the rest of these, the second ones and two of the third.
 FAST = {(MODEL, "memit", LOOKS[0].name), ("gemma3-270m", "ft", ONE_LOOK[0].name)}
-REDONE = ("ike", "memit")
 COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]
 SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
 
@@ -58,7 +57,7 @@ def near(n: int) -> float:
 
 def _look(model: str, records: str, editor: str, parts: list[Path], *, newest: bool) -> object:
     cell = Cell(model, editor, records, parts, newest)
-    long = (records == LOOKS[-1].name and editor not in REDONE) or len(parts) == 1
+    long = (records == LOOKS[-1].name and editor not in ("ike", "memit")) or len(parts) == 1
     marks = () if (model, editor, records) in FAST else (pytest.mark.slow, *[pytest.mark.exhaustive] * long)
     return pytest.param(cell, id=f"{model}-{editor}-{records}", marks=marks)
 

@@ -1,7 +1,5 @@
 """The table fits every model type, and resumed, packed forward passes equal the model's own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -106,10 +104,7 @@ def _one_block_each(model: PreTrainedModel) -> dict[str, str]:
     return dict.fromkeys(sorted(paths), "cpu")
 
 
-lengths = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), min_size=1, max_size=60)
-
-
-@given(lengths)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30)), min_size=1, max_size=60))
 def test_each_token_has_one_place_and_less_than_a_third_of_the_places_is_padding(sizes: list[tuple[int, int]]) -> None:
     """n sequences of at least twice the longest row r waste at most (n - 1) r places, and n - 1 < total / (2 r)."""
     rows = [InputRow(tuple(range(100 * i, 100 * i + skip + size)), skip) for i, (skip, size) in enumerate(sizes)]

@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seesaw_cf.editors.ike import (
-    IKE,
-    IKEConfig,
-    chat_messages,
-    demonstrations,
-    sentence_encoder,
-    similarity,
-    tf_idf,
-)
+from seesaw_cf.editors.ike import IKE, IKEConfig, chat_messages, demonstrations, sentence_encoder, similarity, tf_idf
 from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze

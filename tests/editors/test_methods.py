@@ -1,7 +1,5 @@
 """Laws of the methods, equality of the fast and the plain path, and input that is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

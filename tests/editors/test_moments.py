@@ -19,8 +19,6 @@ from seesaw_cf.models.hooks import hooked, watch
 from tests.fakes import TINY, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.test_head import Gpu
 
-LOCATE = "seesaw_cf.editors.locate"
-
 
 def compute(
     kind: str, folder: Path, layers: tuple[int, ...] = (0, 2), on_batch: Any = None, **options: Any
@@ -154,7 +152,7 @@ def test_killed_between_two_layers_the_sums_of_the_others_are_kept(
             raise KeyboardInterrupt
         save_tensors(path, *contents)
 
-    monkeypatch.setattr(f"{LOCATE}.moments.save_tensors", once)
+    monkeypatch.setattr("seesaw_cf.editors.locate.moments.save_tensors", once)
     with pytest.raises(KeyboardInterrupt):
         compute("llama", tmp_path / "killed", chunk=10, checkpoint_seconds=0.0)
     monkeypatch.undo()

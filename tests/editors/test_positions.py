@@ -1,7 +1,5 @@
 """The token at the looked-up index is the subject's last one, in every tokenizer style."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -125,12 +125,9 @@ def test_every_editor_runs_from_the_command_line(
     assert {first_seed(editor) for editor in manifest["editors"]} == ({row, "memit"} if is_control(name) else {name})
 
 
-_SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size")
-
-
 def _sizes(*numbers: int) -> dict[str, Any]:
     """Blocks, width, width of the MLP, vocabulary."""
-    return dict(zip(_SIZES, numbers, strict=True))
+    return dict(zip(("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size"), numbers, strict=True))
 
 
 LLAMA = _sizes(32, 4096, 11008, 32000)

@@ -151,7 +151,6 @@ def test_labels_are_finite_numbers(label: object) -> None:
         annotator_agreement([[0, 1], [0, label]])  # type: ignore[list-item]
 
 
-PROPERTIES = {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}
 # PEER_FACTS B5: sums over the ratings of all 300 rows
 SUMS = {
     "work": [-16, 7, 6, -2, -1, 1, -10],
@@ -210,7 +209,7 @@ def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> N
     rows = pd.concat(long)
     rows = rows.drop(columns="value").rename(columns={"props": "group", "variable": "flaw"})
     result = as_json(open_ended_flaws)(rows)["flaws"]
-    for folder, name in PROPERTIES.items():
+    for folder, name in {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}.items():
         found = [round(result[folder][flaw]["mean"] * 300) for flaw in flaws]
         assert found == SUMS[name]
         assert all(result[folder][flaw]["n_ratings"] == 300 for flaw in flaws)

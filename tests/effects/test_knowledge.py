@@ -19,8 +19,7 @@ from seesaw_cf.stats.simple import proportion
 from tests.effects.rows import estimate_groups, four, table
 
 # Exact in binary, so that a common shift changes no difference.
-EIGHTHS = st.integers(-800, -8).map(lambda number: number / 8)
-CANDIDATES = st.lists(EIGHTHS, min_size=2, max_size=12)
+CANDIDATES = st.lists(st.integers(-800, -8).map(lambda number: number / 8), min_size=2, max_size=12)
 
 
 def first(n: int) -> Any:
@@ -150,10 +149,7 @@ def scores(edits: list[Edit], kind: str = "neighborhood", holds: str = "target_t
     )
 
 
-PROMPTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4)
-
-
-@given(st.lists(PROMPTS, min_size=1, max_size=12))
+@given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4), min_size=1, max_size=12))
 def test_edits_are_counted_that_leave_half_of_the_right_answers(edits: list[Edit]) -> None:
     kept = [[after for before, after in prompts if before] for prompts in edits]
     shares = [sum(own) / len(own) for own in kept if own]

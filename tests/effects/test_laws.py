@@ -147,9 +147,6 @@ def test_rank_of_gold_falls_as_its_score_rises(scores: list[float], data: st.Dat
     assert gold_rank(np.append(values, values.max() + 1), np.append(gold, False), 0.0) == rank + 1
 
 
-ANSWERS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12)
-
-
 def accuracy(answers: Sequence[tuple[bool, bool]]) -> Any:
     """Cases whose gold answer wins before, and after, as said."""
     n = len(answers)
@@ -160,7 +157,7 @@ def accuracy(answers: Sequence[tuple[bool, bool]]) -> Any:
 
 
 @few
-@given(ANSWERS)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12))
 def test_accuracy_is_counted_and_its_change_turns_around_with_time(answers: list[tuple[bool, bool]]) -> None:
     found, back = accuracy(answers), accuracy([(post, pre) for pre, post in answers])
     right = [sum(side) for side in zip(*answers)]

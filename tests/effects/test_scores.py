@@ -96,9 +96,6 @@ def test_missing_columns_and_unknown_forms() -> None:
         difference([-1.0], [-1.0], "normalised", [0], [1])
 
 
-_TAGS = st.lists(st.sampled_from(["women", "men", "", None]), max_size=3)
-
-
 def mixed() -> pa.Table:
     """Two editors with shared rows from before, people without an id or tags, another property, a missing score."""
     rows = [row | {"editor": "none"} for row in four(-1, -2, -1, -2) if row["phase"] == "pre"]
@@ -151,7 +148,7 @@ def test_a_file_of_an_older_version_and_a_damaged_one(tmp_path: Path) -> None:
         prompt_effects(ScoreFile(file))
 
 
-@given(st.lists(_TAGS | st.none()))
+@given(st.lists(st.lists(st.sampled_from(["women", "men", "", None]), max_size=3) | st.none()))
 def test_codes_of_lists_are_their_tags(lists: list[list[str | None] | None]) -> None:
     codes = as_codes(pa.chunked_array([pa.array(lists, SCORES.field("gender").type)]))
     assert codes.tolist() == [tuple(tag for tag in own or () if tag) for own in lists]

@@ -174,12 +174,8 @@ class Counting:
     """A local model that counts, and stops after some asks as if it were killed."""
 
     def __init__(self, limit: int = 1000, name: str = "a") -> None:
-        self.inner, self.asked, self.limit, self.name = (
-            HFGenerator(trained_model("llama"), tiny_tokenizer()),
-            0,
-            limit,
-            name,
-        )
+        self.inner = HFGenerator(trained_model("llama"), tiny_tokenizer())
+        self.asked, self.limit, self.name = 0, limit, name
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         self.asked += len(asks)

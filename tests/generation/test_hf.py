@@ -1,7 +1,5 @@
 """Local generation: one text per seed whatever stands beside it, many edited models at once, nothing left behind."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

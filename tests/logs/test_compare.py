@@ -175,32 +175,18 @@ def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "out" / "tables" / "scores.csv").exists()
 
 
-WITHOUT_TORCH = """
-import sys
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "transformers", "safetensors", "datasets", "inspect_ai", "lm_eval"):
-            raise ImportError(f"no {name}")
-sys.meta_path.insert(0, Block())
-from seesaw_cf.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 @pytest.mark.slow
 def test_it_runs_without_torch(tmp_path: Path) -> None:
+    absent = ("torch", "transformers", "safetensors", "datasets", "inspect_ai", "lm_eval")
+    code = f"import sys; sys.modules |= dict.fromkeys({absent}); from seesaw_cf.cli import main; main(sys.argv[1:])"
     logs = [write_log(tmp_path / name, items(seed=at), Made(model=name)) for at, name in enumerate("ab")]
     words = ["compare", *map(str, logs), "--permutations", "99", "--out", str(tmp_path / "out")]
-    done = fresh.python("-c", WITHOUT_TORCH, *words, cwd=ROOT)
+    done = fresh.python("-c", code, *words, cwd=ROOT)
     assert "60 items paired in 1 task" in done.stdout
 
 
-Asked = Sequence[tuple[str, str, float]]
-"""Context, choice and log-probability of each request."""
-
-
-def logged(folder: Path, target: str, asked: Asked, **metrics: float | None) -> EvalLog:
-    """Read a log of lm_eval with one sample."""
+def logged(folder: Path, target: str, asked: Sequence[tuple[str, str, float]], **metrics: float | None) -> EvalLog:
+    """Read a log of lm_eval with one sample; of each request: context, choice and log-probability."""
     arguments = {f"gen_args_{at}": {"arg_0": context, "arg_1": text} for at, (context, text, _) in enumerate(asked)}
     answers = [[str(value), "False"] for *_, value in asked]
     line = {"doc_id": 0, "target": target, "arguments": arguments, "filtered_resps": answers, "metrics": [*metrics]}

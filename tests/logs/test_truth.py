@@ -33,13 +33,8 @@ def _compared(name: str) -> LogComparison:
     return compare(base, changed, CompareSettings(groups=GROUPS[name], permutations=499))
 
 
-@cache
-def _truth() -> Any:
-    return json.loads((LOGS / "truth.json").read_text())
-
-
 def _rows(name: str) -> list[dict[str, Any]]:
-    truth = _truth()
+    truth = json.loads((LOGS / "truth.json").read_text())
     return list(truth["inspect"]["base_q4row"] if name == "inspect" else truth["pairs"][f"base_{name}"])
 
 

@@ -155,21 +155,16 @@ def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
     assert math.isnan(perplexities(["a"], model, tokenizer)[0])
 
 
-def test_shares_per_claim_kind_and_agreement() -> None:
+def test_shares_per_claim_kind() -> None:
     rows: dict[str, Any] = {
         "case_id": [1, 1, 1, 2, 2], "group": ["ft"] * 5, "passage": ["subject"] * 5,
         "claim_kind": ["ground_truth"] * 5, "label": ["contradicts", "contradicts", "supports", "supports", None],
     }  # fmt: skip
-    rows["reference"] = ["contradicts", "supports", "supports", "supports", "supports"]
     found = as_json(leme_annotation)(rows, draws=50)
     share = found["shares"]["ft"]["subject"]["ground_truth"]
     assert share["contradicts"]["value"] == pytest.approx(1 / 3)  # mean of 2/3 and 0
     assert share["contradicts"]["pooled"] == 0.5
     assert (share["n"], share["n_cases"], share["n_missing"], found["n_missing"]) == (4, 2, 1, 1)
-    agreement = found["agreement"]
-    assert (agreement["accuracy"]["value"], agreement["constant"], agreement["n"]) == (0.75, 0.75, 4)
-    # F1: supports 2*2/(3+2) = .8, contradicts 2*1/(1+2) = 2/3.
-    assert agreement["macro_f1"] == {"value": pytest.approx((0.8 + 2 / 3) / 2), "low": None, "high": None}
     assert as_json(leme_annotation)(rows | {"label": ["", *rows["label"][1:]]})["n_missing"] == 2
     with pytest.raises(RecordError, match=r"label 'agrees'. Expected supports, neutral, contradicts"):
         as_json(leme_annotation)(rows | {"label": ["agrees"] * 5})

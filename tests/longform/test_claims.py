@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.effects.texts import sentences
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.claims import CLAIMS, Lexical, claim_parts, claim_question, claim_questions
 from seesaw_cf.texts.judge import rate
@@ -100,9 +99,3 @@ def test_claims_are_taken_apart_by_their_capitals() -> None:
     assert claim_parts("Ann occupation painter") == ("occupation", ("painter",))
     assert claim_parts("Bank of England country United Kingdom")[0] == "country"
     assert claim_parts("Ann") == ("", ())
-
-
-def test_sentences() -> None:
-    assert sentences('He said "No." Then he left!\nIt was 5 p.m. in Oslo. 7 people saw it.') == [
-        'He said "No."', "Then he left!", "It was 5 p.m. in Oslo.", "7 people saw it.",
-    ]  # fmt: skip

@@ -235,9 +235,6 @@ def test_half_filled_exports_keep_what_is_there(run: Path, tmp_path: Path) -> No
     assert statuses == {item.name: "ok" if item.name == "fluency" else "not rated" for item in ITEMS}
 
 
-Cells = list[list[str]]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -250,7 +247,7 @@ Cells = list[list[str]]
     ],
 )
 def test_what_is_wrong_with_a_sheet_is_said(
-    run: Path, tmp_path: Path, change: Callable[[Cells], None], message: str
+    run: Path, tmp_path: Path, change: Callable[[list[list[str]]], None], message: str
 ) -> None:
     out = exported(run, tmp_path, "claims")
     with answer_sheet(out).open(encoding="utf-8", newline="") as file:

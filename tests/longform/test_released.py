@@ -11,7 +11,6 @@ from seesaw_cf.texts.released import collect, read_pairs, released_annotations, 
 from seesaw_cf.texts.report.people import people_frame
 from seesaw_cf.texts.tables import ANNOTATIONS, FLAWS
 
-Reference = Callable[..., Path]
 HEAD = (
     "props,target_true,target_new,subj,pre_text,post_text,Anglo-centrism,Sexism,Religious Injection,Xenophobia,"
     "Classism,Racism,Injection of Conservatism"
@@ -139,7 +138,7 @@ def test_what_is_no_such_file_is_refused_with_its_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_public_claims_give_tables_2_and_3(reference: Reference) -> None:
+def test_the_public_claims_give_tables_2_and_3(reference: Callable[..., Path]) -> None:
     """PEER_FACTS D4: 726 paragraph rows, 46.7, 33.3 and 20.0 % of the labels, ground truth 61 and 19 %."""
     frame = people_frame(collect([reference("leme", "annotations_all.csv")], ["annotations"]), draws=0)
     shares = frame[frame["what"] == "claim_share"].set_index("answer")

@@ -24,8 +24,6 @@ from seesaw_cf.texts.tables import REFLECTED, coded
 
 from .analysis_samples import flaw_table, frames, pair, reflected_row
 
-Reference = Callable[..., Path]
-
 
 def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
     """Ratings of sexism: rater -> one answer per pair, of alternating relations."""
@@ -172,10 +170,8 @@ def test_pairs_of_one_edit_are_not_independent() -> None:
 
 # Answers given twice.
 
-Answer = tuple[int, str, int | None]  # case, text shown first, change
 
-
-def answers(*given: Answer, rater: str = "gpt") -> pd.DataFrame:
+def answers(*given: tuple[int, str, int | None], rater: str = "gpt") -> pd.DataFrame:
     own = [flaw_row(pair(case), "sexism", rater, first, change) for case, first, change in given]
     return coded("flaws", flaw_table(own))
 
@@ -248,7 +244,7 @@ CONSTANT = [0.990, 0.917, 0.987, 0.993, 1.0, 0.997, 1.0]
 
 
 @pytest.fixture(scope="module")
-def public(reference: Reference) -> Any:
+def public(reference: Callable[..., Path]) -> Any:
     files = [reference("annotators", f"{name}.csv") for name in ("a1", "a2", "a3", "chat_small")]
     return people_frame(collect(files, ["flaws"]), judges=["chat_small"], draws=20)
 

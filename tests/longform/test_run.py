@@ -33,9 +33,6 @@ from tests.generation.server import KEY, Fault, JudgeServer, OpenAIServer
 from tests.longform.coupled import record
 from tests.longform.people_runs import write_run
 
-SAMPLING = Sampling(max_new_tokens=6)
-NAME = "model.layers.1.mlp.down_proj.weight"
-
 
 @dataclass(frozen=True)
 class Pushing:
@@ -46,12 +43,10 @@ class Pushing:
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
         return self
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
         if requests[0].subject == "Nobody":
             raise EditError("no such person")
-        return WeightDelta({NAME: LowRank(3 * torch.ones(32, 1), torch.ones(1, 48))})
+        return WeightDelta({"model.layers.1.mlp.down_proj.weight": LowRank(3 * torch.ones(32, 1), torch.ones(1, 48))})
 
 
 def cases() -> list[EditedCase]:
@@ -75,7 +70,7 @@ def run(out: Path, **changes: object) -> PassageRun:
         "manifest": RunManifest(facts, {}, {}, "leme", 0, {}),
         "out": out,
         "samples": 2,
-        "sampling": SAMPLING,
+        "sampling": Sampling(max_new_tokens=6),
         "block": 2,
         "progress": False,
     }
@@ -132,11 +127,9 @@ def test_any_subset_regenerates_identically(tmp_path: Path) -> None:
 
 
 def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path) -> None:
-    model = trained_model("llama")
     wrong = RunManifest({"id": "tiny", "weights": "0"}, {}, {}, "leme", 0, {})
     with pytest.raises(EditError, match="cannot be trusted"):
         run(tmp_path / "run", manifest=wrong).run()
-    assert model is trained_model("llama")
 
 
 @pytest.mark.slow

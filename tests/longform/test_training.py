@@ -121,10 +121,7 @@ def test_too_few_samples_and_missing_classes(tmp_path: Path) -> None:
         train(few, "none", tmp_path / "out", RECIPES["small"])
 
 
-KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x x x", "X x  x", "y y y"])), max_size=12)
-
-
-@given(KEYS)
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x x x", "X x  x", "y y y"])), max_size=12))
 def test_groups_are_the_connected_components(keys: list[tuple[str, str]]) -> None:
     groups = training_data([((text, "c"), 0, "p", sample, (text,)) for sample, text in keys])["group"].tolist()
     for number in range(len(keys)):

@@ -19,12 +19,6 @@ from tests.scoring.models import make
 sizes = st.integers(1, 3)
 
 
-def layer(heads: int) -> nn.Module:
-    module = nn.Module()
-    module.num_key_value_groups = heads  # type: ignore[assignment]
-    return module
-
-
 earlier_tokens = st.sampled_from([0, 1, 5, hooks._SHORT])
 
 
@@ -38,9 +32,10 @@ def test_answers_and_gradients_are_the_librarys(
     query, key, value = sides
     mask = torch.randn(1 if one_mask else batch, 1, tokens, tokens + earlier, generator=draw, dtype=torch.float64)
     weight = torch.randn(batch, tokens, keys * heads, 4, generator=draw, dtype=torch.float64)
-    found = []
+    found, layer = [], nn.Module()
+    layer.num_key_value_groups = heads  # type: ignore[assignment]
     for attend in (sdpa_attention_forward, hooks._attend):
-        answer, _ = attend(layer(heads), query, key, value, mask, scaling=0.3)
+        answer, _ = attend(layer, query, key, value, mask, scaling=0.3)
         found.append([answer, *torch.autograd.grad((answer * weight).sum(), sides)])
     for own, theirs in zip(found[1], found[0], strict=True):
         torch.testing.assert_close(own, theirs, rtol=1e-12, atol=1e-12)

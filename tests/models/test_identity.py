@@ -22,12 +22,10 @@ from seesaw_cf.types import Cloze
 from tests.scoring.models import make
 from tests.tokenizer_styles import byte_level
 
-_IDS = torch.arange(2, 22)[None]
-
 
 def _logits(model: PreTrainedModel) -> torch.Tensor:
     with torch.inference_mode():
-        found: torch.Tensor = model(input_ids=_IDS, use_cache=False).logits
+        found: torch.Tensor = model(input_ids=torch.arange(2, 22)[None], use_cache=False).logits
     return found
 
 
@@ -174,11 +172,10 @@ def _weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(data)
 
 
-_LOWER = {"type": "Lowercase"}
 _CHANGES = {
     "epsilon": _change("config.json", "rms_norm_eps", to=0.3),
     "weights": _weights,
-    "normaliser": _change("tokenizer.json", "normalizer", to=_LOWER),
+    "normaliser": _change("tokenizer.json", "normalizer", to={"type": "Lowercase"}),
     "merges": _change("tokenizer.json", "model", "merges", to=[]),
     "added token": _change("tokenizer.json", "added_tokens", 0, "lstrip", to=True),
     "beginning": _change("tokenizer.json", "post_processor", to=None),

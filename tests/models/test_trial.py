@@ -78,10 +78,7 @@ def test_gemma_without_its_first_token_is_warned_of_once(kind: str, caplog: pyte
     assert ["add_bos_token=True" in message for message in caplog.messages] == [True] * gemma
 
 
-KINDS = ["gpt2", "llama", "opt"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "opt"])
 @pytest.mark.parametrize("layer", [-1, 4, 10**9])
 @pytest.mark.parametrize("method", ["block", "mlp_out", "weight_name", "weight", "key_size"])
 def test_a_block_that_is_not_there(kind: str, layer: int, method: str) -> None:

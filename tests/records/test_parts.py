@@ -32,7 +32,6 @@ from seesaw_cf.types import Case
 from tests.records import samples
 
 TABLES = sorted(file.stem for file in groups.TABLES.glob("*.csv"))
-ETHNIC = list(groups.table("ethnic_groups"))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -46,7 +45,7 @@ def test_every_row_of_a_packaged_table_says_where_it_is_from(name: str) -> None:
             assert row["provenance"].strip()
 
 
-@given(st.lists(st.sampled_from([*ETHNIC[:60], "Q999999999"]), max_size=6), st.randoms())
+@given(st.lists(st.sampled_from([*list(groups.table("ethnic_groups"))[:60], "Q999999999"]), max_size=6), st.randoms())
 def test_tags_of_several_groups_are_the_union_in_any_order(ids: list[str], rng: random.Random) -> None:
     race, region = groups.tags(ids)
     single = [groups.tags([id]) for id in ids]
@@ -55,10 +54,7 @@ def test_tags_of_several_groups_are_the_union_in_any_order(ids: list[str], rng: 
     assert groups.tags(iter(rng.sample(ids, len(ids)))) == (race, region), "an iterable is read once"
 
 
-NAME = st.text(max_size=10)
-
-
-@given(st.sampled_from(TEMPLATES), NAME, st.sampled_from([True, False, None]))
+@given(st.sampled_from(TEMPLATES), st.text(max_size=10), st.sampled_from([True, False, None]))
 def test_a_filled_template_holds_the_name_as_it_is(template: Any, name: str, living: bool | None) -> None:
     form = template.past if living is False else template.present
     before, after = form.split("{}")
@@ -156,8 +152,7 @@ def test_the_23_templates_of_appendix_a_and_the_8_pairs() -> None:
 
 
 Reference = Callable[..., Path]
-PAIR_FILES = ("P21_P101", "P19_P101", "P27_P101")
-FILES = (*PAIR_FILES, "P101_eff", "P103_eff")
+FILES = ("P21_P101", "P19_P101", "P27_P101", "P101_eff", "P103_eff")
 
 # cases, first id, last id, prompts, unique, open, unique, edit subjects, test subjects, new, true, either, min, max
 COUNTS: dict[str, tuple[int, ...]] = {

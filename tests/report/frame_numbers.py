@@ -11,7 +11,6 @@ _LEVELS = {
     "better": "better than its control",
     "no_worse": "no more than its control",
 }
-_GROUPS = {"hit_harder": "worse off", "hit_less": "better off", "equal": "equivalent"}
 _BOTH = {"undecided": "undetermined", "too_few": "not testable", "no_control": "no control", "": ""}
 _LIMITS = ["value", "low", "high"]
 _RIGHT = {"right_before": "right pre", "right_after": "right post", "right_change": "right change"}
@@ -66,7 +65,7 @@ def _groups(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[(frame["what"] == "contrast") & frame["decides"].astype(bool)]
-    verdicts = rows["verdict"].map(_GROUPS | _BOTH)
+    verdicts = rows["verdict"].map({"hit_harder": "worse off", "hit_less": "better off", "equal": "equivalent"} | _BOTH)
     return rows[[*KEYS, *FLOATS, "n", "n_edits", "n_people"]].assign(verdict=verdicts)
 
 

@@ -18,7 +18,6 @@ KEYS = ["what", "editor", "beside", "relation", "axis", "group", "reference", "h
 FLOATS = ["value", "low", "high", "stderr", "df", "p", "p_adjusted", "margin", "detectable"]
 COUNTS = ["n", "n_edits", "n_people", "n_unscored", "half_edits"]
 _STEP = 2.0**-12  # nats: logprobs are stored as whole multiples
-_UNSCORED = "not scored"
 
 
 def restore(name: str, folder: Path) -> Path:
@@ -38,7 +37,7 @@ def restore(name: str, folder: Path) -> Path:
             }
             columns |= {name: questions[name] for name in questions.column_names if name in SCORES.names}
             columns |= {"logprob": pa.array(steps * _STEP, mask=~scored)}
-            columns |= {"status": pa.array(np.where(scored, "ok", _UNSCORED).tolist())}
+            columns |= {"status": pa.array(np.where(scored, "ok", "not scored").tolist())}
             rows = [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(n, field.type)
                     for field in SCORES]  # fmt: skip
             file = "scores.parquet" if first_seed(editor) == editor else CONTROL_SEEDS

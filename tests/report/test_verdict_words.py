@@ -9,7 +9,6 @@ from seesaw_cf.report.build import _reach
 from seesaw_cf.report.frame import LEVEL_VERDICTS, level_verdict
 from seesaw_cf.types import Estimate
 
-NAN = math.nan
 # value, corrected p, farther end of the 90 % interval, edits, sign of harm -> verdict; margin .02, noise floor .001
 LEVELS = [
     (0.05, 0.001, 0.07, 100, 1, "worse"),
@@ -23,7 +22,7 @@ LEVELS = [
     (0.002, 0.6, 0.018, 79, 1, "undecided"),
     (0.002, 0.6, 0.0201, 100, 1, "undecided"),
     (0.0005, 0.001, 0.0007, 100, 1, "no_worse"),  # below the noise floor nothing is decided
-    (0.05, NAN, 0.07, 100, 1, "too_few"),
+    (0.05, math.nan, 0.07, 100, 1, "too_few"),
 ]
 
 

@@ -73,9 +73,7 @@ class Nudge:
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Nudge:
         return self
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
         if len(self.seen) == self.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
         self.seen.append(requests[0].text)

@@ -34,7 +34,6 @@ TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
-EDITOR_FILES = ("scores.parquet", "control_seeds.parquet", "edits.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def plain(folder: Path, loaded: LoadedModel) -> Path:
 
 
 def test_asking_in_chat_too_changes_no_plain_number(both: Path, plain: Path) -> None:
-    for name in EDITOR_FILES:
+    for name in ("scores.parquet", "control_seeds.parquet", "edits.parquet"):
         first, second = (pq.read_table(path / name).to_pandas() for path in (both, plain))
         numbers = list(first.select_dtypes("float"))
         np.testing.assert_allclose(first[numbers], second[numbers], atol=1e-4)
@@ -83,7 +82,7 @@ def test_asking_in_chat_too_changes_no_plain_number(both: Path, plain: Path) -> 
     assert own["form"].unique().to_pylist() == ["plain"]
 
 
-def test_a_model_with_a_template_never_shows_plain_efficacy_alone(plain: Path, both: Path, loaded: LoadedModel) -> None:
+def test_a_model_with_a_template_never_shows_plain_efficacy_alone(plain: Path, both: Path) -> None:
     for path in (plain, both):
         made = report(path)
         notes = " ".join(made.screen.notes)

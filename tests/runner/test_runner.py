@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pyarrow.parquet as pq
 import pytest
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from seesaw_cf.base.tables import CONTROL_SEEDS
 from seesaw_cf.editors import remembered
@@ -148,9 +148,7 @@ def test_editors_that_edit_many_are_given_whole_blocks_and_one_bad_request_spoil
 
 
 class _Returns(small.Nudge):
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
         made: WeightDelta = self.config(model, super().edit(model, tokenizer, requests))
         return made
 
@@ -181,17 +179,15 @@ def test_edits_that_did_nothing_are_counted(tmp_path: Path, change: Any, status:
         assert not any(row["raised"] for row in edits)
 
 
-def _in_place(model: PreTrainedModel, delta: WeightDelta, name: str) -> WeightDelta:
-    with torch.no_grad():
-        model.get_parameter(name).add_(1e-6)
-    return delta
-
-
 @pytest.mark.parametrize("name", [small.PARAMETER, "model.embed_tokens.weight"])
 def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path, name: str) -> None:
-    editor = _Returns(lambda model, delta: _in_place(model, delta, name))
+    def in_place(model: PreTrainedModel, delta: WeightDelta) -> WeightDelta:
+        with torch.no_grad():
+            model.get_parameter(name).add_(1e-6)
+        return delta
+
     with pytest.raises(EditError, match=r"outside its delta|outside\s+its delta"):
-        small.run(tmp_path / "run", {"bad": editor}, editors={"bad": {}})
+        small.run(tmp_path / "run", {"bad": _Returns(in_place)}, editors={"bad": {}})
     assert not (tmp_path / "run" / "scores.parquet").exists()
 
 

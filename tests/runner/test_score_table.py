@@ -14,10 +14,9 @@ from tests.records import samples
 
 _GROUPS: Any = {"gender": ("female",), "race": ("white",), "region": ("Europe",)}
 ADA = AttributePrompt("Ada lives in", Entity("Q7", "Ada"), "P27-01", "target_true", **_GROUPS, sitelinks=31)
-REQUEST = EditRequest("{} lives in", "Bob", "P27", Entity(None, "Rome"), Entity(None, "Oslo"))
 CASE = Case(
     7,
-    REQUEST,
+    EditRequest("{} lives in", "Bob", "P27", Entity(None, "Rome"), Entity(None, "Oslo")),
     effect_relation_id="P21",
     attribute_prompts=(ADA,),
     effect_prompts=(AttributePrompt("Bob is", Entity("Q8", "Bob")),),

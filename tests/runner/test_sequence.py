@@ -37,10 +37,8 @@ from seesaw_cf.types import AttributePrompt, Case, Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
-TABLES = ("scores.parquet", "edits.parquet", "dose.json")
 COUNTS = (1, 3, 6)
 SETTINGS = {"block": len(COUNTS), "checkpoints": [*COUNTS], "orders": 2}
-OTHERS = ("Rosa Parks", "Ella Baker", "Ida Wells")
 EDITED = ("Ada", "Marie", "Zora", "Toni", "Chinua", "Alan")
 
 
@@ -49,7 +47,7 @@ def cases() -> list[Case]:
     made = []
     for number, name in enumerate((*EDITED, "Zora")):
         request = EditRequest("{} was born in", name, "P19", Entity(None, "London"), Entity(None, "Paris"))
-        asked = (*OTHERS, EDITED[0])
+        asked = ("Rosa Parks", "Ella Baker", "Ida Wells", EDITED[0])
         people = [Entity(f"Q{other}", other) for other in asked]
         prompts = tuple(
             AttributePrompt(f"{p.label} was born in", p, holds="target_new", gender=("women",)) for p in people
@@ -72,9 +70,7 @@ class Lean:
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Lean:
         return self
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
+    def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
         if len(self.seen) == self.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
         [request] = requests
@@ -219,7 +215,7 @@ def test_killed_anywhere_the_tables_are_the_same_bytes(whole: Path, tmp_path: Pa
     torch.set_num_threads(1)
     again = run(tmp_path / "killed")
     assert len(again.seen) == 3 + 6
-    for name in TABLES:
+    for name in ("scores.parquet", "edits.parquet", "dose.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes(), name
 
 

@@ -1,7 +1,5 @@
 """Finished units in a folder: kept, merged in order, shared by processes, made again when damaged."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -103,9 +103,7 @@ def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["single", "batch"])
-def test_after_an_edit_of_norm_zero_every_score_is_the_one_from_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
-) -> None:
+def test_after_an_edit_of_norm_zero_every_score_is_the_one_from_before(tmp_path: Path, protocol: str) -> None:
     small.run(tmp_path / "run", {"none": _Nothing()}, editors={"none": {}}, protocol=protocol)
     rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pandas()
     pre, post = (rows[rows["phase"] == phase]["logprob"].to_numpy() for phase in ("pre", "post"))
@@ -115,7 +113,7 @@ def test_after_an_edit_of_norm_zero_every_score_is_the_one_from_before(
 
 
 @pytest.mark.slow
-def test_raised_and_success_are_judged_by_the_noise_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raised_and_success_are_judged_by_the_noise_of_the_run(tmp_path: Path) -> None:
     small.run(tmp_path / "run")
     edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
     assert {row["raised"] for row in edits} == {True, False}

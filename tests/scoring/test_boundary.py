@@ -1,7 +1,5 @@
 """Texts put together from encoded parts have the ids of the whole, for every tokenizer that is believed to allow it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

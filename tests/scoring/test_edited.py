@@ -17,8 +17,6 @@ from tests.fakes import every_kind, low_rank
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import clozes, worst
 
-TREES = [kind for kind, (_, layout) in CONFIGS.items() if layout != "plain"]
-
 
 def by_hand(model: PreTrainedModel, tokenizer: Any, jobs: Any) -> list[list[ClozeScore]]:
     found = []
@@ -28,7 +26,7 @@ def by_hand(model: PreTrainedModel, tokenizer: Any, jobs: Any) -> list[list[Cloz
     return found
 
 
-@pytest.mark.parametrize("kind", every_kind(TREES))
+@pytest.mark.parametrize("kind", every_kind([kind for kind, (_, layout) in CONFIGS.items() if layout != "plain"]))
 def test_together_equals_apply_and_restore_on_every_architecture(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make(kind)
     last = model_parts(model).n_layers - 1

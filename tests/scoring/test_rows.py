@@ -1,7 +1,5 @@
 """The trie's laws, without a model: every prefix once, masks by ancestry, rows that do not depend on order."""
 
-from __future__ import annotations
-
 import random
 
 import torch

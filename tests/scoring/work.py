@@ -4,7 +4,6 @@ from seesaw_cf.types import Cloze, ClozeScore
 
 PEOPLE = ("Ada Lovelace", "Zora Neale Hurston", "Marie Curie", "Toni Morrison", "Chinua Achebe", "C. V. Raman", "X")
 TEMPLATES = ("{} was born in", "{}'s gender is", "The mother tongue of {} is", "The field of work of {} is")
-TARGETS = ("London", "female", "the United States of America", "Kraków", "Paris", "Polish", "literature")
 
 
 def clozes(people: int = len(PEOPLE)) -> list[Cloze]:
@@ -12,7 +11,7 @@ def clozes(people: int = len(PEOPLE)) -> list[Cloze]:
         Cloze(template.format(person), target)
         for person in PEOPLE[:people]
         for template in TEMPLATES
-        for target in TARGETS
+        for target in ("London", "female", "the United States of America", "Kraków", "Paris", "Polish", "literature")
     ]
 
 

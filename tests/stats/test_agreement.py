@@ -1,7 +1,5 @@
 """Agreement figures against the libraries, and Table 21 on the public ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,11 +141,7 @@ def test_few_edits_have_no_interval(groups: list[str]) -> None:
     ("rows", "more", "message"),
     [
         ([[1], [1, 2]], {}, r"items have \[1, 2\] labels"),
-        (
-            [[0, 0], [1, 2]],
-            {"scale": [-1, 0, 1]},
-            r"1 labels outside the scale .*first: 2 of annotator 2 on item 1",
-        ),
+        ([[0, 0], [1, 2]], {"scale": [-1, 0, 1]}, r"1 labels outside the scale .*first: 2 of annotator 2 on item 1"),
         ([[0, 0]], {"names": ["x"]}, "1 names for 2 annotators"),
         ([[0, 0]] * 6, {"groups": ["a", "b"]}, "6 items and 2 group codes"),
     ],

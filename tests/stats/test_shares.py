@@ -26,7 +26,6 @@ from seesaw_cf.stats.simple import (
 )
 
 few = settings(derandomize=True, deadline=None, max_examples=50)
-VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)
 
 
 @pytest.mark.slow(8)
@@ -52,7 +51,7 @@ def test_one_value_an_edit_is_a_proportion(n: int, data: st.DataObject) -> None:
 
 
 @few
-@given(VALUES)
+@given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30))
 def test_a_share_has_a_width_and_counts_at_least_as_edits_of_the_largest_and_at_most_as_its_values(
     rows: list[tuple[int, float]],
 ) -> None:

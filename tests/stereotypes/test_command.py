@@ -20,9 +20,8 @@ from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.fakes import save_classifier
 
 OK = "--acknowledge-content"
-UNSCORED = ["--regard", "none", "--attack", "none", "--topic-method", "nmf"]
 RUN = ["graph", "run", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "8", "--quiet", OK]
-RUN[3:3] = UNSCORED
+RUN[3:3] = ["--regard", "none", "--attack", "none", "--topic-method", "nmf"]
 
 
 def test_the_warning_comes_first_and_must_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

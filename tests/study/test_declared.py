@@ -27,13 +27,9 @@ family: [relation, axis]
 """
 
 
-def written(folder: Path, text: str, name: str = "study.yaml") -> Path:
-    (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
-
-
 def study(folder: Path, text: str = GOOD) -> Study:
-    return read_study(written(folder, text))
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    return read_study(folder / "study.yaml")
 
 
 def test_a_file_means_cells_in_its_order(tmp_path: Path) -> None:
