@@ -118,7 +118,7 @@ def make_run(
     if is_sequence:
         plan = sequence_units(records.cases, job.checkpoints, job.orders, job.seed)
         checkpoints = [unit.labels["checkpoint"] for unit in plan if unit.labels["order"] == 0]
-        settings |= {"checkpoints": checkpoints, "orders": job.orders, "block": len(checkpoints)}
+        settings |= {"checkpoints": checkpoints, "orders": job.orders}
     elif job.is_dose:
         plan = checkpoint_units(records.cases, job.checkpoints, job.orders, job.mixes)
         checkpoints = [*sorted({len(unit.cases) for unit in plan})]

@@ -119,7 +119,7 @@ class Run:
     def blocks(self) -> list[Block]:
         """Every block. Blocks depend on the whole plan, not on what is open: a resumed run and any number of workers
         make the same ones."""
-        size = int(self.manifest.settings.get("block") or EDITS_TOGETHER)
+        size = 1 if self.is_sequence else int(self.manifest.settings.get("block") or EDITS_TOGETHER)
         controls, blocks = {name: control_name("random", name) for name in self.editors}, list[Block]()
         for name, seeds in self.seeds.items():
             if name not in controls.values():
@@ -198,10 +198,6 @@ class Run:
         Raises:
             EditError: An editor changed the model or ended the program, or its first edits spoil what the model knew.
         """
-        if self.is_sequence and len(block.units) > 1:  # an editor and its control at each checkpoint
-            for unit in block.units:
-                self.do(Block(block.names, (unit,)))
-            return
         for name in block.names:
             if not self.is_open(Block((name,), block.units)):
                 continue

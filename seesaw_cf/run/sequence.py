@@ -18,7 +18,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import RecordError, RunFolderError
+from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.text import seed_of
@@ -29,6 +29,7 @@ from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.editor import Editor, RemembersEdits
 from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import WeightDelta, applied
+from seesaw_cf.records.relations import FREE
 from seesaw_cf.run.edits import Outcome, consistent, edit_units
 from seesaw_cf.run.jobs import CHECKPOINTS
 from seesaw_cf.run.store import ASKED_ONLY, MADE
@@ -80,11 +81,17 @@ def sequence_units(cases: Sequence[Case], counts: Sequence[int], orders: int, se
 
 
 def _of_others(case: Case, edited: set[str], known: set[tuple[str, str]]) -> Case:
-    """Return a case without prompts about edited people, or about another fact that is edited itself."""
+    """Return a case without prompts about edited people, or about another fact that is edited itself.
+
+    Nor with those that do not name the property ("Ada is"): no number of a sequence is made of them, and they cost as
+    much as all other prompts about that person.
+    """
     people = [prompt for prompt in case.attribute_prompts if not {prompt.subject.id, prompt.subject.label} & edited]
     near = [text for text in case.neighborhood_prompts if not any(name in text for name in edited)]
     again = (case.request.subject, case.effect_relation_id) in known
-    asked = () if again else case.effect_prompts
+    free = {FREE.fill(case.request.subject, living=living) for living in (True, False)}
+    named = tuple(prompt for prompt in case.effect_prompts if prompt.text not in free)
+    asked = () if again else named or case.effect_prompts
     return replace(case, attribute_prompts=tuple(people), neighborhood_prompts=tuple(near), effect_prompts=asked)
 
 
@@ -156,9 +163,8 @@ class Sequences:
             return self._held[2]
         file, own = self._file(name, unit), [each for each in self.plan if each.labels["order"] == unit.labels["order"]]
         earlier = own[: own.index(unit)][-1:]
-        if file.exists():
-            chain = self._read(file, editor, [name, *controls])
-        else:
+        chain = self._read(file, editor, [name, *controls])
+        if chain is None:
             empty = Chain({each: {} for each in (name, *controls)}, editor)
             chain = self._chain(name, editor, controls, earlier[0]) if earlier else empty
             self._held = None  # half-way it is no state
@@ -201,8 +207,13 @@ class Sequences:
             tensors |= {f"past:{layer}": keys for layer, keys in chain.editor.past.items()}
         save_tensors(file, tensors, {"run": self.run, "editors": names, "steps": chain.steps})
 
-    def _read(self, file: Path, editor: Editor, names: Sequence[str]) -> Chain:
-        tensors, facts = load_tensors(file)
+    def _read(self, file: Path, editor: Editor, names: Sequence[str]) -> Chain | None:
+        try:
+            tensors, facts = load_tensors(file)
+        except StorageError:
+            if file.exists():
+                raise
+            return None  # never made, or another worker has gone on from it
         if (facts.get("run"), facts.get("editors")) != (self.run, list(names)):
             raise RunFolderError(f"{file} belongs to another run. Delete it and run the same command again.")
         chain = Chain({name: {} for name in names}, editor, [(text, norm) for text, norm in facts["steps"]])

@@ -44,6 +44,8 @@ class _Worker:
     def plan(self) -> tuple[list[int], list[str]]:
         """Return the numbers of the open blocks, and the notes of the run."""
         still_open = [number for number, block in enumerate(self.run.blocks) if self.run.is_open(block)]
+        if self.run.is_sequence:  # orders side by side: a state goes on from the one before
+            still_open.sort(key=lambda number: number % len(self.run.manifest.settings["checkpoints"]))
         return still_open, [*self.run.manifest.notes, *self.run.notes]
 
     def do(self, number: int | None) -> None:

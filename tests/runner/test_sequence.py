@@ -30,15 +30,15 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.questions import case_rows
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.sequence import Sequences, sequence_units
-from seesaw_cf.run.store import ASKED_ONLY
 from seesaw_cf.run.units import PROBES
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import AttributePrompt, Case, Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
+TABLES = ("scores.parquet", "edits.parquet", "dose.json")
 COUNTS = (1, 3, 6)
-SETTINGS = {"block": len(COUNTS), "checkpoints": [*COUNTS], "orders": 2}
+SETTINGS = {"checkpoints": [*COUNTS], "orders": 2}
 EDITED = ("Ada", "Marie", "Zora", "Toni", "Chinua", "Alan")
 
 
@@ -89,13 +89,19 @@ class Lean:
         return replace(self, past={1: torch.cat([self.past[1], key], 1) if self.past else key})
 
 
-def run(out: Path, lean: Lean | None = None, made: Sequence[Case] = (), orders: int = 2) -> Lean:
+def run(
+    out: Path, lean: Lean | None = None, made: Sequence[Case] = (), orders: int = 2, first: Sequence[int] = ()
+) -> Lean:
     base, lean, tokenizer = small.model(), lean or Lean(), byte_level(bos=False)
     editors: dict[str, Any] = {"lean": lean, "random(lean)": RandomControl(ControlConfig(seed=3), inner=lean)}
     plan = sequence_units(list(made) or cases(), COUNTS, orders, 0)
     manifest = small.manifest(base, protocol="sequential", settings=SETTINGS)
     scorer = HFScorer(base, tokenizer)
-    Run(base, tokenizer, scorer, editors, list(made) or cases(), manifest, out, plan=plan, progress=False).complete()
+    all_of_it = Run(base, tokenizer, scorer, editors, list(made) or cases(), manifest, out, plan=plan, progress=False)
+    all_of_it.store.claim()
+    for number in first:
+        all_of_it.do(all_of_it.blocks[number])
+    all_of_it.complete()
     return lean
 
 
@@ -215,8 +221,14 @@ def test_killed_anywhere_the_tables_are_the_same_bytes(whole: Path, tmp_path: Pa
     torch.set_num_threads(1)
     again = run(tmp_path / "killed")
     assert len(again.seen) == 3 + 6
-    for name in ("scores.parquet", "edits.parquet", "dose.json"):
+    for name in TABLES:
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_states_done_in_any_order_are_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    run(tmp_path / "run", first=(5, 0, 4, 2))  # some before the state they go on from, some after it was deleted
+    for name in TABLES:
+        assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes(), name
 
 
 def test_rows_of_a_case_are_prepared_once_for_all_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,29 +260,18 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_refused_and_contradicting_edits_are_counted_and_the_sequence_goes_on(tmp_path: Path) -> None:
     other = EditRequest("{} was born in", EDITED[3], "P19", Entity(None, "Rome"), Entity(None, "Paris"))
-    made = [*cases(), Case(7, other)]
+    made = [case for case in cases() if case.case_id != 1] + [Case(7, other)]
     lean = run(tmp_path / "run", Lean(refuse=EDITED[2]), made, orders=1)
     assert set(lean.seen) <= set(EDITED)
     edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pandas()
-    last = edits[(edits["checkpoint"] == 6)]
-    for _, own in last.groupby("editor"):
+    for _, own in edits[edits["checkpoint"] == 6].groupby("editor"):
         status = own.set_index("case_id")["status"]
-        if status[2] != ASKED_ONLY:
-            assert status[2] == status[6] == "refused: it cannot"
-        assert status.isin(["ok", ASKED_ONLY]).sum() >= 4
+        assert status[2] == status[6] == "refused: it cannot"
+        assert sorted(status[[3, 7]])[1].startswith("refused: contradicts case")
+        assert (status.drop([2, 6, 3, 7]) == "ok").all()
         assert own.loc[own["status"].str.startswith("refused"), "delta_norm"].isna().all()
     rows = table(tmp_path / "run")
     assert set(rows.loc[rows["case_id"] >= 0, "status"]) == {"ok"}, "others are asked whatever became of the own edit"
-
-
-def test_contradicting_facts_in_one_order_are_said(tmp_path: Path) -> None:
-    other = EditRequest("{} was born in", EDITED[3], "P19", Entity(None, "Rome"), Entity(None, "Paris"))
-    made = [case for case in cases() if case.case_id in (0, 1, 3, 4, 5)] + [Case(7, other)]
-    run(tmp_path / "run", None, made, orders=1)
-    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pandas()
-    status = edits[(edits["checkpoint"] == 6) & (edits["editor"] == "lean")].set_index("case_id")["status"]
-    assert sorted(status[[3, 7]])[1].startswith("refused: contradicts case")
-    assert (status.drop([3, 7]) == "ok").all()
 
 
 @pytest.mark.parametrize(
