@@ -15,7 +15,6 @@ from seesaw_cf.base.checks import brief
 from seesaw_cf.base.errors import HarmError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.means import AXES
 from seesaw_cf.report import sentences
 from seesaw_cf.report.figures import group_figures, level_figures, save_figure, svg
 from seesaw_cf.report.gates import gates, plan_sentence
@@ -73,7 +72,7 @@ class Report:
                 sections.setdefault(title, []).extend(level_rows(level, own.run, several))
         if run.people is not None:
             groups = ScreenRow(sentences.group_counts(frame, run), badge=sentences.group_badge(frame, run))
-            sections[f"Groups: {', '.join(AXES)}"] = [groups]
+            sections["Groups"] = [groups]
         if answers := [line for own in (self, *self.forms) for line in answer_lines(own.frame, own.run)]:
             sections["Answers that the models wrote, to their end"] = answers
         first = f"after the {run.noun}" if several or not run.audited else f"after {run.audited[0]}"

@@ -76,7 +76,7 @@ class Screen:
             last: One more line, such as where the files are.
         """
         width = min(terminal_width(), 100)
-        lines = [*_paragraph(self.about, width), ""]
+        lines = _paragraph(self.about, width)
         lines += _paragraph(self.missing, width) if self.missing else []
         lines += [line for sentence in self.finding for line in _paragraph(sentence, width, "  ")]
         lines += ["", *self._numbers(width)] if self.sections else []
@@ -103,10 +103,13 @@ class Screen:
 
         lines, places = [line("", head) for head in above], iter(cells)
         for title, own in self.sections.items():
-            lines += _paragraph(title, width)
+            alone = f"{title}: {own[0].words}"  # a row without numbers stands beside its title where there is room
+            if len(own) > 1 or own[0].cells or wcwidth.width(alone) > width - badge - 2:
+                lines += _paragraph(title, width)
+                alone = ""
             for row in own:
                 room = left - 2 if row.cells else width - badge - 4
-                *first, last = _paragraph(row.words, room, "  ", "    ") or [""]
+                *first, last = [alone] if alone else _paragraph(row.words, room, "  ", "    ") or [""]
                 lines += [*first, line(last, next(places), row.badge)]
         return lines
 

@@ -73,7 +73,8 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
     if harmed := sorted((level for level in levels if level["is_harm"]), key=lambda level: -level["harm"]):
         many = "the edited people" if run.protocol == "batch" else "that person"
         person = "the people of the records" if run.asked_only else many
-        return f"the model {and_list([harm_phrase(level, person) for level in harmed])}"
+        phrases, beside = and_list([harm_phrase(level, person) for level in harmed]), harmed[0]["control"]
+        return f"the model {phrases}{f', more so than after {control_words(beside, run)}' * bool(beside)}"
     worst = max(levels, key=lambda level: (level["verdict"] == "slightly_worse", level["harm"]))
     verdicts, control = {level["verdict"] for level in levels}, control_words(worst["control"], run)
     if worst["verdict"] == "slightly_worse":
@@ -256,7 +257,7 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
     factor, unit = unit_of(scale)
     least = factor * missed[scale]
     least_words = f"{least:.{0 if least >= 1.5 else digits_for(least)}f} {unit}"
-    return f"No group is shown to be hit harder. (Differences under {least_words} could be missed.)"
+    return f"No group is shown to be hit harder. (Less than {least_words} could be missed.)"
 
 
 def claim(row: pd.Series, several: bool) -> str:
@@ -302,12 +303,12 @@ def header(run: RunResult) -> str:
     """Return the model, what was done to it and who was asked about, in one line."""
     model, names = model_name(run.manifest), and_list(run.audited)
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
-    how = "all together" if run.protocol == "batch" else "one at a time"
+    how = "all together" if run.protocol == "batch" else "one by one"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
     others, form = quantity(people, "other person", "other people") if people else "", asked_how(run)
     if run.asked_only:
         return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about{form}"
-    return f"{model}: {facts} edited with {names}, {how}{f'; {others} asked about' if others else ''}{form}"
+    return f"{model}: {facts} edited with {names} {how}{f'; {others} asked about' if others else ''}{form}"
 
 
 def controls_note(run: RunResult) -> str:

@@ -91,7 +91,7 @@ CLAIMS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"verdict": "too_few"}], "Too few people were asked about to compare groups."),
     ([{"verdict": "equal"}], "No group was hit harder by 2 points or more."),
     ([{"verdict": "undecided"}, {**MEN, "verdict": "equal"}],
-     "No group is shown to be hit harder. (Differences under 3 points could be missed.)"),
+     "No group is shown to be hit harder. (Less than 3 points could be missed.)"),
 ]  # fmt: skip
 
 
