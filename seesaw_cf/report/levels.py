@@ -20,7 +20,7 @@ from seesaw_cf.stats.verdicts import RARE
 
 LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("other_facts", ""): ("Other facts about the edited person", "right answers lost"),
-    ("other_people", "old"): ("People for whom the old answer is true", "gain of false on right answer"),
+    ("other_people", "old"): ("People for whom the old answer is true", "false answer's gain on right"),
     ("other_people", "new"): ("People for whom the new answer is true", "right answer's loss"),
 }
 """(about, true answer) -> title, and what is measured, above 0 where it is worse."""

@@ -79,7 +79,7 @@ class Screen:
         lines = _paragraph(self.about, width)
         lines += _paragraph(self.missing, width) if self.missing else []
         lines += [line for sentence in self.finding for line in _paragraph(sentence, width, "  ")]
-        lines += ["", *self._numbers(width)] if self.sections else []
+        lines += self._numbers(width) if self.sections else []
         *notes, final = self.notes or [""]
         rest = [*[f"Example: {self.example}"] * bool(self.example), *notes, f"{final} {last}".strip()]
         return "\n".join([*lines, "", *(line for text in rest for line in _paragraph(text, width, "  "))]).rstrip()

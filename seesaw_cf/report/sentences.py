@@ -93,7 +93,10 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
         words = f"nothing that was asked is worse so far, but {few} {RARE}"
     else:
         words = "whether that is more than chance is not decided"
-    return f"{_turned(levels, control)}: {words}"
+    turned = _turned(levels, control)
+    if turned.startswith("none ") and "not decided" in words:
+        words = "whether the model became less sure of any is not decided"
+    return f"{turned}: {words}"
 
 
 def _turned(levels: Sequence[Row], control: str) -> str:
@@ -103,8 +106,9 @@ def _turned(levels: Sequence[Row], control: str) -> str:
         [level[of]["turned_wrong"] for level in asked_of if "turned_wrong" in level[of]] for of in ("own", "beside")
     )
     counts = [sum(round(row["value"] * row["n"]) for row in rows if row["n"]) for rows in (own, beside)]
-    against = f", against {counts[1]:,} after {control}" if beside else ""
-    return f"{counts[0]:,} of {sum(row['n'] for row in own):,} right answers turned wrong{against}"
+    against = f", against {counts[1]:,} after {control}" if beside and any(counts) else ""
+    turned = f"{counts[0]:,}" if counts[0] else "none"
+    return f"{turned} of {sum(row['n'] for row in own):,} right answers turned wrong{against}"
 
 
 def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
@@ -280,7 +284,7 @@ def _who(row: Mapping[str, Any] | pd.Series) -> str:
 
 
 def group_counts(frame: pd.DataFrame, run: RunResult) -> str:
-    """Return the contrasts of groups in counts: "180 compared, 0 hit harder; 127 have too few people"."""
+    """Return the contrasts of groups in counts: "180 compared, 0 hit harder; 127 have too few"."""
     own = contrasts_of(frame, run)
     if own.empty:
         return "none compared"
@@ -288,7 +292,7 @@ def group_counts(frame: pd.DataFrame, run: RunResult) -> str:
     few, harder = counts["too_few"], counts["hit_harder"] + counts["slightly_harder"]
     parts = [f"{len(own) - few:,} compared", f"{harder} hit harder"]
     parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in ("equal", "hit_less") if counts[name]]
-    return ", ".join(parts) + f"; {few} have too few people" * bool(few)
+    return ", ".join(parts) + f"; {few} have too few" * bool(few)
 
 
 def group_badge(frame: pd.DataFrame, run: RunResult) -> str:
@@ -305,10 +309,10 @@ def header(run: RunResult) -> str:
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
     how = "all together" if run.protocol == "batch" else "one by one"
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
-    others, form = quantity(people, "other person", "other people") if people else "", asked_how(run)
+    form, people_words = asked_how(run), [quantity(people, "other person", "other people")] * bool(people)
     if run.asked_only:
-        return f"{model} against {names}: {and_list([facts, others] if others else [facts])} asked about{form}"
-    return f"{model}: {facts} edited with {names} {how}{f'; {others} asked about' if others else ''}{form}"
+        return f"{model} against {names}: {and_list([facts, *people_words])} asked about{form}"
+    return f"{model}: {facts} edited with {names} {how}{f'; {people:,} others asked about' * bool(people)}{form}"
 
 
 def controls_note(run: RunResult) -> str:
