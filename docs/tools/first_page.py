@@ -170,17 +170,20 @@ def reading_figure(made: Report) -> Figure:
     ax = figure.axes[0]
     lines: list[Any] = [line.get_xydata() for line in ax.lines]
     dots, ends = ([own for own in lines if len(own) == size] for size in (1, 2))
-    ((value, y),), ((control, below),), ((_, _), (high, _)) = dots[0], dots[1], ends[0]
+    ((value, y),), ((_, below),) = dots[:2]
+    end, control = (max(own[:, 0]) for own in ends[:2])
     places = [
         (value, y, 0, -15),
-        (high, y, 0, -15),
-        (control, below, 44, 0),
-        (-2, y, -10, 0),
+        (end, y, 0, -15),
+        (control, below, 14, 0),
+        (-1.5, y, -18, 0),
         (0, (y + below) / 2, 0, 0),
     ]
     for number, (x, at, right, up) in enumerate(places, 1):
         box: dict[str, Any] = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": COLOURS[1]}
+        line = {"arrowstyle": "-", "color": COLOURS[1], "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
         how: dict[str, Any] = {
+            "arrowprops": line,
             "textcoords": "offset points",
             "ha": "center",
             "va": "center",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 WIDTH = 4.2
 """Inches of a picture that is legible without scrolling on a phone."""
-INK, BAND = "#1c1917", "#d6d3d1"
+INK = "#1c1917"
 COLOURS = ("#c2410c", "#1d4ed8", "#0f766e", "#7e22ce", "#a16207", "#be185d")
 CONTROL_COLOUR = "#78716c"
 _STYLE: Mapping[str, object] = {
@@ -118,7 +118,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
         if known:
             ax.plot([low, high], [y, y], color=colour, linewidth=1.8, solid_capstyle="butt")
         ax.plot([value], [y], marker="o", markersize=4.5, color=colour, markerfacecolor=colour if known else "none")
-    ax.axvspan(-panel.margin, panel.margin, color=BAND, alpha=0.45, linewidth=0)
+    ax.axvspan(-panel.margin, panel.margin, color=INK, alpha=0.08, linewidth=0)
     ax.axvline(0, color=INK, linewidth=0.7)
     ax.set_yticks(range(len(panel.labels)), [cut(label, _LABEL) for label in panel.labels])
     ax.set_ylim(len(panel.labels) - 0.5, -0.5)
