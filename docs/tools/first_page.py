@@ -58,7 +58,7 @@ def demo_facts(made: Report, with_example: bool = True) -> dict[str, Any]:
     """Return what README says of the demo: the answer that moved most, counts beside the control, groups."""
     rows = [[f"{words}, of {n:,}", *counts] for words, n, *counts in (_counts(made, key) for key in _LEVELS)]
     contrasts = contrasts_of(made.frame, made.run)
-    missed = re.search(r"Less than (\S+ \w+)", made.screen.title)
+    missed = re.search(r"Gaps under (\S+ \w+)", made.screen.title)
     facts: dict[str, Any] = {
         "edits": int(made.run.distinct["case_id"].nunique()),
         "levels": rows,

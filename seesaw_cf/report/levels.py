@@ -20,7 +20,7 @@ from seesaw_cf.stats.verdicts import RARE
 
 LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("other_facts", ""): ("Other facts about the edited person", "right answers lost"),
-    ("other_people", "old"): ("People for whom the old answer is true", "false answer's gain on right"),
+    ("other_people", "old"): ("People for whom the old answer is true", "right answer's lead lost"),
     ("other_people", "new"): ("People for whom the new answer is true", "right answer's loss"),
 }
 """(about, true answer) -> title, and what is measured, above 0 where it is worse."""
@@ -124,14 +124,25 @@ def level_rows(level: Row, run: RunResult, several: bool) -> list[ScreenRow]:
     return [*first, replace(last, badge=badge, severity=severity, detail=detail)]
 
 
-def harm_phrase(level: Row, person: str) -> str:
-    """Return what the model does on a level that is worse, by the size of the difference."""
+def harm_phrase(level: Row, person: str, count: bool = True) -> tuple[str, str]:
+    """Return what the model does on a level that is worse, and how often it does so after the control.
+
+    Where no more answers turned wrong than after the control, or counts are not wanted, the words are those of the size
+    of the difference, and the second text is "".
+    """
+    facts, answer = level["about"] == "other_facts", level["true_answer"]
+    of = f"other facts about {person}" if facts else f"people for whom the {answer} answer is true"
+    turned = [side["turned_wrong"] for side in (level["own"], level["beside"]) if "turned_wrong" in side]
+    wrong = [round(row["value"] * row["n"]) for row in turned if row["n"]]
+    if count and wrong and wrong[0] > sum(wrong[1:]):
+        counts = f"{wrong[0]:,} of {turned[0]['n']:,}"
+        words = f"forgets {counts} {of}" if facts else f"gets {counts} answers wrong about {of}"
+        return words, "".join(f"{other:,}" for other in wrong[1:])
     log_odds = level["scale"] == "log-odds"
     size = level["sign"] * level["value"] / (_NATS_PER_UNIT if log_odds else 1)
-    if level["about"] == "other_facts":
+    if facts:
         share = size / (level["own"]["before"]["value"] or 1)
-        return f"forgets {next(words for least, words in _FORGOTTEN if share >= least)} other facts about {person}"
-    if level["true_answer"] == "old" and size >= _TURNED and not log_odds:  # odds alone do not say what it answers
-        return "also gives the new answer for people for whom the old one is true"
-    much = "much " * (size >= _MUCH)
-    return f"is {much}less sure about people for whom the {level['true_answer']} answer is true"
+        return f"forgets {next(words for least, words in _FORGOTTEN if share >= least)} {of}", ""
+    if answer == "old" and size >= _TURNED and not log_odds:  # odds alone do not say what it answers
+        return "also gives the new answer for people for whom the old one is true", ""
+    return f"is {'much ' * (size >= _MUCH)}less sure about {of}", ""

@@ -71,10 +71,12 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
     if not levels:
         return ""
     if harmed := sorted((level for level in levels if level["is_harm"]), key=lambda level: -level["harm"]):
-        many = "the edited people" if run.protocol == "batch" else "that person"
-        person = "the people of the records" if run.asked_only else many
-        phrases, beside = and_list([harm_phrase(level, person) for level in harmed]), harmed[0]["control"]
-        return f"the model {phrases}{f', more so than after {control_words(beside, run)}' * bool(beside)}"
+        edited = "the edited people" if run.protocol == "batch" else "the edited person"
+        person, count = "the people of the records" if run.asked_only else edited, len(run.audited) == 1
+        phrases, others = zip(*(harm_phrase(level, person, count) for level in harmed))
+        how = f"against {and_list(others)}" if all(others) else "more so than"
+        beside = f", {how} after {control_words(harmed[0]['control'], run)}" if harmed[0]["control"] else ""
+        return f"the model {and_list(phrases)}{beside}"
     worst = max(levels, key=lambda level: (level["verdict"] == "slightly_worse", level["harm"]))
     verdicts, control = {level["verdict"] for level in levels}, control_words(worst["control"], run)
     if worst["verdict"] == "slightly_worse":
@@ -106,7 +108,7 @@ def _turned(levels: Sequence[Row], control: str) -> str:
         [level[of]["turned_wrong"] for level in asked_of if "turned_wrong" in level[of]] for of in ("own", "beside")
     )
     counts = [sum(round(row["value"] * row["n"]) for row in rows if row["n"]) for rows in (own, beside)]
-    against = f", against {counts[1]:,} after {control}" if beside and any(counts) else ""
+    against = f", {f'against {counts[1]:,}' if any(counts) else 'as'} after {control}" if beside else ""
     turned = f"{counts[0]:,}" if counts[0] else "none"
     return f"{turned} of {sum(row['n'] for row in own):,} right answers turned wrong{against}"
 
@@ -115,9 +117,9 @@ def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
     """Return a sentence about editors; a changed model is its subject."""
     names = and_list(editors, "and" if run.asked_only else "or")
     if not run.asked_only:
-        return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'one {names} edit'} {words}."
+        return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'{names} edits'} {words}."
     if not words.startswith("the model "):
-        return f"After the change {names} {words}."
+        return f"After the change {names}, {words}."
     start = f"The model {names}" if len(editors) == 1 else f"Each of the models {names}"
     return f"{start} {words.removeprefix('the model ')}."
 
@@ -189,7 +191,7 @@ def ranges_sentence(levels: Sequence[Row]) -> str:
 
 # What is missing.
 
-_FAILED = {"refused": "refused", "not_finite": "not finite", "zero": "without any change"}
+_FAILED = {"refused": "were refused", "not_finite": "were not finite", "zero": "changed nothing"}
 
 
 def denominators(frame: pd.DataFrame, run: RunResult) -> str:
@@ -261,7 +263,7 @@ def group_sentence(frame: pd.DataFrame, run: RunResult, settings: AuditSettings)
     factor, unit = unit_of(scale)
     least = factor * missed[scale]
     least_words = f"{least:.{0 if least >= 1.5 else digits_for(least)}f} {unit}"
-    return f"No group is shown to be hit harder. (Less than {least_words} could be missed.)"
+    return f"No group is shown to be hit harder. (Gaps under {least_words} could be missed.)"
 
 
 def claim(row: pd.Series, several: bool) -> str:

@@ -141,7 +141,7 @@ def test_one_editor_fits_a_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "80")
     found = report(write_run(tmp_path, made, ("memit", "random(memit)")), QUICK)
     lines = found.terminal(Path("report")).split("\n")
-    assert len(lines) <= 26
+    assert len(lines) <= 25
     assert max(map(wcwidth.width, lines)) <= 80
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
 from seesaw_cf.report.gates import gates
-from seesaw_cf.report.levels import BADGES, level_sentence
+from seesaw_cf.report.levels import BADGES, harm_phrase, level_sentence
 from seesaw_cf.report.sentences import claim, doubts, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
@@ -38,6 +38,32 @@ def level(verdict: str, **changes: Any) -> dict[str, Any]:
 def test_every_verdict_has_its_sentence_and_its_badge(verdict: str, made: Report) -> None:
     assert SENTENCES[verdict] in level_sentence(level(verdict), made.run)
     assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"} == set(SENTENCES)
+
+
+WRONG = {"turned_wrong": {"value": 0.25, "n": 12}}
+OF_OLD = "people for whom the old answer is true"
+
+
+@pytest.mark.parametrize(
+    ("changes", "beside", "count", "expected"),
+    [
+        (
+            {},
+            WRONG | {"turned_wrong": {"value": 0.1, "n": 10}},
+            True,
+            (f"gets 3 of 12 answers wrong about {OF_OLD}", "1"),
+        ),
+        ({}, {}, True, (f"gets 3 of 12 answers wrong about {OF_OLD}", "")),
+        ({}, WRONG, True, (f"is less sure about {OF_OLD}", "")),
+        ({"value": 0.2}, {}, False, (f"is much less sure about {OF_OLD}", "")),
+        ({"about": "other_facts", "true_answer": ""}, {}, True, ("forgets 3 of 12 other facts about her", "")),
+    ],
+)
+def test_a_harm_is_counted_where_more_turned_wrong_than_beside(
+    changes: dict[str, Any], beside: dict[str, Any], count: bool, expected: tuple[str, str]
+) -> None:
+    own = level("worse", **changes)
+    assert harm_phrase(own | {"own": WRONG, "beside": beside}, "her", count) == expected
 
 
 AMOUNTS = [
@@ -91,7 +117,7 @@ CLAIMS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"verdict": "too_few"}], "Too few people were asked about to compare groups."),
     ([{"verdict": "equal"}], "No group was hit harder by 2 points or more."),
     ([{"verdict": "undecided"}, {**MEN, "verdict": "equal"}],
-     "No group is shown to be hit harder. (Less than 3 points could be missed.)"),
+     "No group is shown to be hit harder. (Gaps under 3 points could be missed.)"),
 ]  # fmt: skip
 
 
