@@ -127,6 +127,8 @@ def test_numbers_are_those_of_the_first_version(source: str) -> None:
     ]  # what and whom a number is about, by its names in any order
     found = frame.assign(key=key).set_index(["what", "key"])
     golden = pd.read_csv(Path(__file__).with_name("report_golden.csv")).query("source == @source")
+    more = golden["what"] == "contradicted_more"  # two shares differ by at most 1: ends beyond it were a fault
+    golden.loc[more, ["low", "high"]] = golden.loc[more, ["low", "high"]].clip(-1, 1)
     golden = golden.drop(columns="source").set_index(["what", "key"]).astype(float)
     found = found.reindex(columns=golden.columns).loc[golden.index].astype(float)
     others = golden.columns.difference(["value", "low", "high", "p", "p_adjusted"])
