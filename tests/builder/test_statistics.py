@@ -66,6 +66,7 @@ def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Ta
     assert examples(embedded["candidates"]) in card
 
 
+@pytest.mark.slow
 def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embedded: dict[str, pa.Table]) -> None:
     people = {row["id"]: row for row in embedded["demographics"].to_pylist()}
     for name in ("cross_subject", "cross_property"):

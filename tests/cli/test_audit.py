@@ -73,7 +73,7 @@ def test_without_options_the_control_is_random_and_both_configs_are_asked(tmp_pa
         (["--model", "seesaw-tny"], "Did you mean 'seesaw-tiny'"),
         (["--editor-config", "/no/such.json"], "/no/such.json: No such file or directory. Check the path."),
         (["--device", "banana"], "device 'banana' cannot be used (Expected one of cpu, cuda,"),
-        (["--device", "cuda:99"], "device 'cuda:99' cannot be used ("),
+        pytest.param(["--device", "cuda:99"], "device 'cuda:99' cannot be used (", marks=pytest.mark.slow),
         (["--data", "org/none"], "neither 'sample', a file or folder here, nor a data set the Hub answers for"),
     ],
 )

@@ -160,7 +160,7 @@ def test_chat_models_are_asked_through_their_template() -> None:
 def test_a_template_that_refuses_is_a_status() -> None:
     tokenizer = chat_tokenizer().__class__(tokenizer_object=chat_tokenizer().backend_tokenizer)
     tokenizer.chat_template = "{{ raise_exception('no system turn, please') }}"
-    found = HFGenerator(chat_model(), tokenizer).generate([Ask((Message("system", "a"),))], GREEDY)[0]
+    found = HFGenerator(tiny_model("llama"), tokenizer).generate([Ask((Message("system", "a"),))], GREEDY)[0]
     assert "no system turn, please" in found.status
 
 

@@ -300,6 +300,7 @@ def test_what_a_log_does_with_epochs_and_older_runs_is_on_the_screen(tmp_path: P
     assert "the newest counts, not samples_quiz_2026-11-24T13-08-14.300821.jsonl" in said
 
 
+@pytest.mark.slow
 def test_a_large_member_of_a_log_is_refused_before_it_is_read(tmp_path: Path) -> None:
     file = tmp_path / "log.eval"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

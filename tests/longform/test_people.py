@@ -290,6 +290,7 @@ def test_runs_without_such_texts(tmp_path: Path) -> None:
         export_people(ExportJob("flaws", tmp_path / "run", seed=1), tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_command_there_and_back(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "tasks"
     words = ["people", "export", "flaws", str(run), "--out", str(out), "--duplicates", "0", "--limit", "2"]

@@ -19,6 +19,7 @@ from seesaw_cf.texts.report.rows import frame_of, text_row
 from seesaw_cf.texts.report.screen import text_findings
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.types import Estimate
+from tests.fakes import slowly
 from tests.page_reader import HOSTILE, Read
 
 from .analysis_samples import flaw_table, pair, table
@@ -93,6 +94,7 @@ def test_a_report_has_a_page_its_record_and_tables(tmp_path: Path) -> None:
     assert first == {file: file.read_bytes() for file in folder.rglob("*.*")}, "the same run gives the same bytes"
 
 
+@pytest.mark.slow
 def test_people_beside_a_run(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     for name, answers in people().items():
@@ -105,7 +107,7 @@ def test_people_beside_a_run(tmp_path: Path) -> None:
     assert (tables / "failure_examples.csv").exists()
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", ["html", "formula", *slowly("right to left", "long", "emoji")])
 def test_names_and_texts_stay_what_they_are(tmp_path: Path, kind: str) -> None:
     word, pages = HOSTILE[kind], []
     for name, text, editor in (("plain", "", "memit"), ("hostile", word, word)):
