@@ -121,6 +121,7 @@ def test_what_is_no_finished_run_is_refused(name: str, tmp_path: Path, capsys: p
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_the_command_writes_where_it_says(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run_folder), "--out", str(tmp_path / "out"), "--permutations", "20", "--pictures"]) == 0
     assert str(tmp_path / "out" / "report.html") in capsys.readouterr().out.replace("\n", "").replace("  ", "")

@@ -116,6 +116,10 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert set(decided.loc[decided["editor"] == "lean", "checkpoint"]) <= {1}
     with pytest.raises(HarmError, match="broken"):
         fallen.check()
+
+
+@pytest.mark.slow
+def test_of_two_collapses_and_of_none_the_report_says_so(folder: Path, tmp_path: Path) -> None:
     both = _collapsed(folder, tmp_path / "b", **{"lean": 6, "random(lean)": 6})
     assert "so have as many random changes" in both.screen.finding[0]
     first = _collapsed(folder, tmp_path / "c", lean=1)
@@ -125,6 +129,7 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert not any("broken" in sentence for sentence in stands.screen.finding)
 
 
+@pytest.mark.slow
 def test_sequences_of_several_runs_are_one_report_of_what_each_says_alone(
     made: SequenceReport, folder: Path, tmp_path: Path
 ) -> None:
@@ -147,6 +152,7 @@ def test_sequences_of_several_runs_are_one_report_of_what_each_says_alone(
         write_papers(both, tmp_path)
 
 
+@pytest.mark.slow
 def test_sequences_are_no_mean_with_other_runs(folder: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "single", make_cases(("P27",), 3, 4), ("memit",))
     for name, value in (("checkpoints", [1, 3]), ("orders", 1)):

@@ -66,6 +66,7 @@ def test_the_papers_tables_count_what_they_show(folders: list[Path]) -> None:
     assert own["mean of the rows"] == pytest.approx(own.drop("mean of the rows").mean())
 
 
+@pytest.mark.slow
 def test_paper_writes_its_files(folders: list[Path], tmp_path: Path) -> None:
     assert main(["report", str(folders[0]), "--out", str(tmp_path), "--paper", "--permutations", "20"]) == 0
     page = (tmp_path / "papers.md").read_text("utf-8")
