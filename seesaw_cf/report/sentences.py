@@ -61,7 +61,7 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     group = group_sentence(frame, run, settings)
     if harmed and any(level["verdict"] == "no_control" for level in levels):
         clauses.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
-    first = not harmed and len(group_claims(frame, run)) > 0
+    first = not harmed and not group_claims(frame, run)["gained"].all()  # who only gained less was not harmed
     sentences += [group, *clauses] if first else [*clauses, group]
     return [sentence for sentence in (*sentences, *([] if failed else doubted)) if sentence]
 
