@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, INK, WIDTH, save_figure, style
 
 __all__ = ["markdown", "pictures", "pooled"]
-
-METHODS = ("default", "published", "target")
 
 
 def pooled(results: dict[str, Any]) -> pd.DataFrame:
@@ -60,44 +64,46 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def pictures(results: dict[str, Any]) -> None:
-    """Draw false-positive rates per method, level.png, and power, power.png, in docs/assets."""
-    level, axes = _figure()
-    frame = pd.DataFrame(results["single"]).dropna(subset=["false_positive_rate"])
-    crossings = list(dict.fromkeys(frame["crossing"]))
-    names = [f"{crossing}, {estimand}" for crossing in crossings for estimand in ("mean", "contrast")]
-    for method, colour, marker in zip(METHODS[:2], ("#0072B2", "#D55E00"), "os"):
+    """Draw false-positive rates per method, level.png, and power, power.png, in docs/assets, in the reports' style."""
+    with style():
+        _picture("level", partial(_draw_level, pd.DataFrame(results["single"])))
+        _picture("power", partial(_draw_power, pd.DataFrame(results["power"])))
+
+
+def _draw_level(frame: pd.DataFrame, axes: Axes) -> None:
+    frame = frame.dropna(subset=["false_positive_rate"])
+    names = [f"{crossing}, {estimand}" for crossing in frame["crossing"].unique() for estimand in ("mean", "contrast")]
+    labels = {"default": (COLOURS[0], "o", "here"), "published": (CONTROL_COLOUR, "s", "published t-test")}
+    for method, (colour, marker, label) in labels.items():
         rows = frame[(frame["method"] == method) & frame["scenario"].isin(["null", "heterogeneous"])]
         y = [names.index(f"{c}, {e}") for c, e in zip(rows["crossing"], rows["estimand"])]
         rates = 100 * rows["false_positive_rate"].clip(lower=1e-3)
-        label = "published t-test" if method == "published" else method
-        axes.plot(rates, y, marker, color=colour, alpha=0.6, label=label)
-    axes.axvspan(3.5, 6.5, alpha=0.2, color="#009E73")
+        axes.plot(rates, y, marker, color=colour, alpha=0.6, markersize=5, label=label)
+    axes.axvspan(3.5, 6.5, color=INK, alpha=0.08, linewidth=0)
     axes.set_xscale("log")
     axes.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+    axes.set_xticks([], minor=True)
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("false positives at nominal 5 %, per cent; one mark per group")
-    axes.legend(frameon=False)
-    _save(level, "level")
-    power, axes = _figure()
-    for label in crossings:
-        rows = pd.DataFrame([r for r in results["power"] if r["crossing"] == label])
-        curve = rows.groupby("effect")["power"].mean()
-        axes.plot(curve.index, 100 * curve, "o-", label=label)
-    axes.axhline(80, color="black", linestyle=":", linewidth=1)
-    axes.set(xlabel="planted effect on a group (probability)", ylabel="power, per cent", ylim=(0, 102))
-    axes.legend(frameon=False)
-    _save(power, "power")
+    axes.tick_params(axis="y", length=0)
+    axes.set_title("False positives at 5 %, by group")
+    axes.set_xlabel("per cent \u2192")
 
 
-def _figure() -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
+def _draw_power(frame: pd.DataFrame, axes: Axes) -> None:
+    for colour, (label, rows) in zip(COLOURS, frame.groupby("crossing", sort=False)):
+        curve = 100 * rows.groupby("effect")["power"].mean()
+        axes.plot(100 * curve.index, curve, "o-", color=colour, markersize=5, label=label)
+    axes.axhline(80, color=CONTROL_COLOUR, linestyle=":", linewidth=1)
+    axes.set_title("How often an effect on a group is found, %")
+    axes.set(xlabel="planted effect, points \u2192", ylim=(0, 103))
 
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    return figure, figure.subplots()
 
-
-def _save(figure: Any, name: str) -> None:
+def _picture(name: str, draw: Callable[[Axes], None]) -> None:
     from docs.tools.first_page import ASSETS, small_picture
 
-    figure.savefig(ASSETS / f"{name}.png", dpi=140, metadata={"Software": None})
-    small_picture(ASSETS / f"{name}.png")
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+    axes = figure.subplots()
+    draw(axes)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    (file,) = save_figure(figure, ASSETS, name)
+    small_picture(file)
