@@ -292,7 +292,8 @@ def group_counts(frame: pd.DataFrame, run: RunResult) -> str:
         return "none compared"
     counts = Counter(own["verdict"])
     few, harder = counts["too_few"], counts["hit_harder"] + counts["slightly_harder"]
-    parts = [f"{len(own) - few:,} compared", f"{harder} hit harder"]
+    gained = int(group_claims(frame, run)["gained"].sum())  # less than others, and lost nothing
+    parts = [f"{len(own) - few:,} compared", f"{harder - gained} hit harder", *[f"{gained} gained less"] * bool(gained)]
     parts += [f"{counts[name]} {name.replace('_', ' ')}" for name in ("equal", "hit_less") if counts[name]]
     return ", ".join(parts) + f"; {few} have too few" * bool(few)
 
