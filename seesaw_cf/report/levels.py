@@ -15,7 +15,7 @@ from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import amount, control_words, digits_for, minus, size, unit_of
-from seesaw_cf.stats.clustered import FEW_EDITS
+from seesaw_cf.stats.clustered import FEW_EDITS, MIN_EFFECTIVE
 from seesaw_cf.stats.verdicts import RARE
 
 LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {
@@ -124,20 +124,24 @@ def level_rows(level: Row, run: RunResult, several: bool) -> list[ScreenRow]:
     return [*first, replace(last, badge=badge, severity=severity, detail=detail)]
 
 
+def turned_wrong(side: Mapping[str, Row]) -> tuple[int, int]:
+    """Return how many of how many right answers turned wrong, after an editor or its control."""
+    row = side.get("turned_wrong", {"n": 0})
+    return (round(row["value"] * row["n"]), row["n"]) if row["n"] else (0, 0)
+
+
 def harm_phrase(level: Row, person: str, count: bool = True) -> tuple[str, str]:
     """Return what the model does on a level that is worse, and how often it does so after the control.
 
-    Where no more answers turned wrong than after the control, or counts are not wanted, the words are those of the size
-    of the difference, and the second text is "".
+    About people answers are counted where five or more turned wrong, and twice as many as after the control. Elsewhere,
+    and where counts are not wanted, the words are those of the size of the difference, and the second text is "".
     """
     facts, answer = level["about"] == "other_facts", level["true_answer"]
     of = f"other facts about {person}" if facts else f"people for whom the {answer} answer is true"
-    turned = [side["turned_wrong"] for side in (level["own"], level["beside"]) if "turned_wrong" in side]
-    wrong = [round(row["value"] * row["n"]) for row in turned if row["n"]]
-    if count and wrong and wrong[0] > sum(wrong[1:]):
-        counts = f"{wrong[0]:,} of {turned[0]['n']:,}"
-        words = f"forgets {counts} {of}" if facts else f"gets {counts} answers wrong about {of}"
-        return words, "".join(f"{other:,}" for other in wrong[1:])
+    (wrong, n), (others, _) = (turned_wrong(level[side]) for side in ("own", "beside"))
+    if count and (wrong > others if facts else wrong >= max(MIN_EFFECTIVE, 2 * others)):
+        words = f"forgets {wrong:,} of {n:,} {of}" if facts else f"gets {wrong:,} of {n:,} answers wrong about {of}"
+        return words, f"{others:,}" if level["beside"] else ""
     log_odds = level["scale"] == "log-odds"
     size = level["sign"] * level["value"] / (_NATS_PER_UNIT if log_odds else 1)
     if facts:

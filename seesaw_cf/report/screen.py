@@ -103,10 +103,10 @@ class Screen:
 
         lines, places = [line("", head) for head in above], iter(cells)
         for title, own in self.sections.items():
-            alone = f"{title}: {own[0].words}"  # a row without numbers stands beside its title where there is room
-            if len(own) > 1 or own[0].cells or wcwidth.width(alone) > width - badge - 2:
-                lines += _paragraph(title, width)
-                alone = ""
+            # one row without numbers stands beside its title, where there is room
+            alone = f"{title}: {own[0].words}" if len(own) == 1 and not own[0].cells else ""
+            if not alone or wcwidth.width(alone) > width - badge - 2:
+                lines, alone = lines + _paragraph(title, width), ""
             for row in own:
                 room = left - 2 if row.cells else width - badge - 4
                 *first, last = [alone] if alone else _paragraph(row.words, room, "  ", "    ") or [""]

@@ -20,7 +20,7 @@ from seesaw_cf.editors.control_names import NULLS, is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
-from seesaw_cf.report.levels import harm_phrase, levels_of
+from seesaw_cf.report.levels import harm_phrase, levels_of, turned_wrong
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row, forms_of, model_name, rows_of
 from seesaw_cf.report.words import (
@@ -83,8 +83,9 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
         harm, margin = (size(value, worst["scale"]) for value in (worst["sign"] * worst["value"], worst["margin"]))
         return f"the answers are a little worse than after {control}: {harm}, below the {margin} declared to matter"
     known, few = ("no_worse", "better"), quantity(worst["n_edits"], run.unit)
+    wrong, turned = _turned(levels, control)
     if is_control(worst["editor"]):
-        return _turned(levels, control)
+        return turned
     if verdicts == {"no_control"}:
         words = f"what a random {run.noun} of the same size does was not measured"
     elif verdicts == {"too_few"}:
@@ -94,23 +95,19 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
     elif all(RARE in level["note"] or level["verdict"] in known for level in levels):
         words = f"nothing that was asked is worse so far, but {few} {RARE}"
     else:
-        words = "whether that is more than chance is not decided"
-    turned = _turned(levels, control)
-    if turned.startswith("none ") and "not decided" in words:
-        words = "whether the model became less sure of any is not decided"
+        what = "that is more than chance" if wrong else "the model became less sure of any"
+        words = f"whether {what} is not decided"
     return f"{turned}: {words}"
 
 
-def _turned(levels: Sequence[Row], control: str) -> str:
-    """Return how many answers turned wrong, of all levels together, against how many after the control."""
-    asked_of = [level for level in levels if "turned_wrong" in level["own"]]
-    own, beside = (
-        [level[of]["turned_wrong"] for level in asked_of if "turned_wrong" in level[of]] for of in ("own", "beside")
+def _turned(levels: Sequence[Row], control: str) -> tuple[int, str]:
+    """Return how many answers turned wrong, of all levels together, in words against how many after the control."""
+    (wrong, n), (others, _) = (
+        map(sum, zip(*(turned_wrong(level[side]) for level in levels))) for side in ("own", "beside")
     )
-    counts = [sum(round(row["value"] * row["n"]) for row in rows if row["n"]) for rows in (own, beside)]
-    against = f", {f'against {counts[1]:,}' if any(counts) else 'as'} after {control}" if beside else ""
-    turned = f"{counts[0]:,}" if counts[0] else "none"
-    return f"{turned} of {sum(row['n'] for row in own):,} right answers turned wrong{against}"
+    against = f", {f'against {others:,}' if wrong or others else 'as'} after {control}"
+    beside = against * any("turned_wrong" in level["beside"] for level in levels)
+    return wrong, f"{f'{wrong:,}' if wrong else 'none'} of {n:,} right answers turned wrong{beside}"
 
 
 def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:

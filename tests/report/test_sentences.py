@@ -40,7 +40,7 @@ def test_every_verdict_has_its_sentence_and_its_badge(verdict: str, made: Report
     assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"} == set(SENTENCES)
 
 
-WRONG = {"turned_wrong": {"value": 0.25, "n": 12}}
+WRONG = {"turned_wrong": {"value": 0.25, "n": 48}}
 OF_OLD = "people for whom the old answer is true"
 
 
@@ -49,14 +49,15 @@ OF_OLD = "people for whom the old answer is true"
     [
         (
             {},
-            WRONG | {"turned_wrong": {"value": 0.1, "n": 10}},
+            WRONG | {"turned_wrong": {"value": 0.1, "n": 50}},
             True,
-            (f"gets 3 of 12 answers wrong about {OF_OLD}", "1"),
+            (f"gets 12 of 48 answers wrong about {OF_OLD}", "5"),
         ),
-        ({}, {}, True, (f"gets 3 of 12 answers wrong about {OF_OLD}", "")),
+        ({}, {}, True, (f"gets 12 of 48 answers wrong about {OF_OLD}", "")),
         ({}, WRONG, True, (f"is less sure about {OF_OLD}", "")),
+        ({}, WRONG | {"turned_wrong": {"value": 0.2, "n": 48}}, True, (f"is less sure about {OF_OLD}", "")),
         ({"value": 0.2}, {}, False, (f"is much less sure about {OF_OLD}", "")),
-        ({"about": "other_facts", "true_answer": ""}, {}, True, ("forgets 3 of 12 other facts about her", "")),
+        ({"about": "other_facts", "true_answer": ""}, {}, True, ("forgets 12 of 48 other facts about her", "")),
     ],
 )
 def test_a_harm_is_counted_where_more_turned_wrong_than_beside(
