@@ -19,7 +19,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_MOST_BYTES = 1 << 20  # of numbers of people x labels in one go: more do not stay near the processor
 # Permutations of one thread in one go: never of how many cores there are, on which last digits would depend.
 _BATCH = 64
 
@@ -110,44 +109,41 @@ def _p(people: LabelledPeople, kinds: Codes, sides: tuple[Floats, Floats], place
     """Return p of t, (permutations, rows).
 
     Args:
-        people: Who was asked, with one measure per editor and scale.
+        people: Who was asked, with one measure per editor.
         kinds: (people,) row of both `sides`; people with the same labels are of one kind.
         sides: Two (kinds, contrasts of labels).
         places: (3, rows) block, measure and contrast of labels of each row of the table.
         orders: (permutations, people).
     """
     block, measure, label = places
-    step = max(1, _MOST_BYTES // (people.dtype.itemsize * kinds.size * sides[0].shape[1]))
     tested = np.zeros((people.n_blocks, sides[0].shape[1]), bool)
     tested[block, label] = True
-    chunks = (kinds[orders[start : start + step]] for start in range(0, len(orders), step))
-    return np.concatenate([people.p(own, *sides, tested)[block, measure, :, label] for own in chunks], axis=1).T
+    return people.p(kinds[orders], *sides, tested)[block, measure, :, label].T
 
 
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[Design]:
-    """Yield a design for each axis: people of all axes' labels are of nearly as many kinds as there are people."""
+    """Yield a design for each scale and axis: people of all axes' labels are of nearly as many kinds as people."""
     columns = ["case_id", "person", "prompt_id", "holds", "editor", "edit_relation", "D", "log_odds"]
     for holds, asked in sort_prompts(prompts[columns]).groupby("holds", sort=True, observed=True):
         for of_editor in map(dict, asked_alike(asked)):
-            own = tested[(tested["holds"] == holds) & tested["editor"].isin(list(of_editor))]
-            rows, relations = asked.iloc[next(iter(of_editor.values()))], sorted(set(own["relation"]) - {ALL})
-            measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
-            if not measures:
-                continue
-            block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
-            block = np.where(block < 0, len(relations), block)  # relations without a test are one block
-            values = [asked[CHANGES[scale]].to_numpy()[of_editor[editor]] for editor, scale in measures]
+            rows = asked.iloc[next(iter(of_editor.values()))]
             edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
-            labelled = LabelledPeople(edit, person, block, np.column_stack(values), len(people))
-            for axis, table in own.groupby("axis", sort=False):
-                groups = list(dict.fromkeys(table["group"]))
-                places = [
-                    [[ALL, *relations].index(name) for name in table["relation"]],
-                    [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
-                    [groups.index(group) for group in table["group"]],
-                ]
-                kinds, *sides = _sides(people[axis], groups)
-                yield table.index.to_numpy(), partial(_p, labelled, kinds, (sides[0], sides[1]), np.array(places))
+            own = tested[(tested["holds"] == holds) & tested["editor"].isin(list(of_editor))]
+            for scale, decided in own.groupby("scale", sort=False):
+                editors, relations = list(dict.fromkeys(decided["editor"])), sorted(set(decided["relation"]) - {ALL})
+                block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
+                block = np.where(block < 0, len(relations), block)  # relations without a test are one block
+                values = [asked[CHANGES[str(scale)]].to_numpy()[of_editor[editor]] for editor in editors]
+                labelled = LabelledPeople(edit, person, block, np.column_stack(values), len(people))
+                for axis, table in decided.groupby("axis", sort=False):
+                    groups = list(dict.fromkeys(table["group"]))
+                    places = [
+                        [[ALL, *relations].index(name) for name in table["relation"]],
+                        [editors.index(name) for name in table["editor"]],
+                        [groups.index(group) for group in table["group"]],
+                    ]
+                    kinds, *sides = _sides(people[axis], groups)
+                    yield table.index.to_numpy(), partial(_p, labelled, kinds, (sides[0], sides[1]), np.array(places))
 
 
 def _sides(labels: pd.Series, groups: list[str]) -> tuple[Codes, Floats, Floats]:
