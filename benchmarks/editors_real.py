@@ -36,9 +36,9 @@ from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
-from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import editor_settings
+from seesaw_cf.run.workers import run_job
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.simple import case_estimate, proportion
 from seesaw_cf.types import Case

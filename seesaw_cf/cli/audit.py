@@ -61,7 +61,7 @@ def audit(
     check_model_name(job.model)
     check_configs(job.data, job.asked_configs)
     out = out or Path("audited") / safe_name("-".join([Path(job.model).name, *job.names, *job.changed_places]))
-    from seesaw_cf.run.job import run_job
+    from seesaw_cf.run.workers import run_job
 
     run_job(job, out, keep_deltas=keep_deltas, progress=not quiet, workers=workers)
     if job.is_dose:

@@ -7,7 +7,6 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.external import find_external, read_external
-from seesaw_cf.run.jobs import Job, Workers
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import (
     check_editors,
     check_texts,
@@ -41,35 +40,11 @@ from seesaw_cf.run.questions import Candidates, candidates_of, choose_forms, sam
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.sequence import sequence_units
 from seesaw_cf.run.units import ANSWERS, PANEL, PEOPLE, Unit, checkpoint_units
-from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import make_scorer
 from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
 _ROWS = 1000  # cases whose rows are in memory together
-
-
-def run_job(
-    job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True, workers: Workers | None = None
-) -> None:
-    """Run a job into a run folder, continuing it when it was interrupted.
-
-    Args:
-        job: What to do.
-        out: The run folder.
-        keep_deltas: Also save each edit, for `seesaw-cf share`.
-        progress: Show progress bars.
-        workers: Who does it; this process when None.
-
-    Raises:
-        SeesawError: Any of the package's errors; what was finished is kept.
-    """
-    if workers is not None and workers.engine == "ray":
-        make = partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
-        cpus, gpus, address = job.threads or 1, workers.gpus, workers.ray_address
-        run_on_ray(make, out, cpus=cpus, gpus=gpus, address=address, progress=progress)
-        return
-    make_run(job, out, keep_deltas=keep_deltas, progress=progress).complete()
 
 
 def make_run(
@@ -89,7 +64,7 @@ def make_run(
     Args:
         job: What to do.
         out: The run folder.
-        keep_deltas, progress: See `run_job`.
+        keep_deltas, progress: See `seesaw_cf.run.workers.run_job`.
         loaded: A model in memory in place of the one that the job names, with the dtype that it has.
         held: Name -> changed model in memory, in place of the one that the job names.
         objects: Name -> editor to use as it is.

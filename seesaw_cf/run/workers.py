@@ -1,4 +1,4 @@
-"""One run on several processes: actors of Ray, on this machine or on many that share a disk.
+"""Who does a run: this process, or several, actors of Ray on this machine or on many that share a disk.
 
 Workers share nothing but the run folder and the cache. Each writes the shards of whole blocks, which are the same bytes
 on any machine of one type with one number of threads, so a block that is done twice or begun by a worker that died does
@@ -12,13 +12,14 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
 from seesaw_cf.base.retrying import Bar
+from seesaw_cf.run.jobs import Job, Workers
 
 if TYPE_CHECKING:
     from seesaw_cf.run.runner import Run
@@ -26,6 +27,35 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TRIES = 3
+
+
+def run_job(
+    job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True, workers: Workers | None = None
+) -> None:
+    """Run a job into a run folder, continuing it when it was interrupted.
+
+    Args:
+        job: What to do.
+        out: The run folder.
+        keep_deltas: Also save each edit, for `seesaw-cf share`.
+        progress: Show progress bars.
+        workers: Who does it; this process when None.
+
+    Raises:
+        SeesawError: Any of the package's errors; what was finished is kept.
+    """
+    if workers is None or workers.engine == "local":
+        _make(job, out, keep_deltas, progress).complete()
+        return
+    make = partial(_make, job, out.resolve(), keep_deltas)
+    run_on_ray(make, out, cpus=job.threads or 1, gpus=workers.gpus, address=workers.ray_address, progress=progress)
+
+
+def _make(job: Job, out: Path, keep_deltas: bool, progress: bool = False) -> Run:
+    """Make a run in the process that does it: one that waits for workers imports no torch, which would hold them up."""
+    from seesaw_cf.run.job import make_run
+
+    return make_run(job, out, keep_deltas=keep_deltas, progress=progress)
 
 
 class _Worker:

@@ -11,9 +11,9 @@ from typing import Any
 from seesaw_cf.base.errors import RunFolderError, SeesawError
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.report.several import report_several
-from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
 from seesaw_cf.run.manifest import RunFolder, differences
+from seesaw_cf.run.workers import run_job
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
 from seesaw_cf.study.paper import write_papers

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seesaw_cf.cli import main
 from seesaw_cf.models.weights import applied
-from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.workers import run_job
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.sharing import load_delta
 from seesaw_cf.sharing.card import SCORES_FILE, WARNING

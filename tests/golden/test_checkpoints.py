@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from seesaw_cf.run.job import run_job
+from seesaw_cf.run.workers import run_job
 from tests.golden import reference as golden
 from tests.runner.test_edited import job_of, records
 

@@ -20,9 +20,10 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.report import report
 from seesaw_cf.run.external import find_external, match_requests, read_external
-from seesaw_cf.run.job import make_run, run_job
+from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.workers import run_job
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.sharing import load_delta, save_delta
 from seesaw_cf.types import Cloze, EditRequest, Entity

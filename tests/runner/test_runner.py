@@ -21,10 +21,10 @@ from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run import runner
 from seesaw_cf.run.edits import edit_units
-from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
+from seesaw_cf.run.workers import run_job
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.runner import small

@@ -155,7 +155,7 @@ def test_edits_one_after_another_are_killed_continued_and_reported_with_their_ch
     file.write_text(SEQUENCE.format(models="[one]", editors=json.dumps(EDITORS), records=records), encoding="utf-8")
     assert study(file, "whole") == 0
     with monkeypatch.context() as patch:
-        interrupted(patch, 8)  # between two checkpoints of the second editor
+        interrupted(patch, 5)  # between two checkpoints of the second editor
         assert study(file, "killed") == 130
     assert (folder / "killed" / "cells" / "one" / "mine" / "sequential" / "ft" / "edits.parquet").exists()
     assert study(file, "killed") == 0
