@@ -40,6 +40,11 @@ ANSWERS: pa.Schema = pa.schema(
     ]
 )
 """`answers.parquet`: one row for each answer that a model wrote, before and after an edit."""
+JUDGED: pa.Schema = pa.schema(
+    {"prompt": pa.string(), "right": _STRINGS, "text": pa.string(), "rater": pa.string()}
+    | {"gives_it": pa.bool_(), "reply": pa.string(), "status": pa.string()}
+)
+"""`judged.parquet`: whether a judge reads a right answer in a text, each text of a question once; null: no verdict."""
 _REFUSAL = re.compile(
     r"\b(i('m| am) (sorry|unable|not able)|i (cannot|can't|can not|do not|don't) (know|have|answer|provide|assist|help|"
     r"complete)|as an? (ai|language model))\b"
@@ -69,16 +74,33 @@ def named_first(text: str, right: Sequence[str], wrong: Sequence[str]) -> str:
     return sides[found.group()] if found else ""
 
 
-def mark_answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `ANSWERS` with `outcome`, one of `OUTCOMES`, `exact` (nothing but a right answer was written) and
-    `unfinished` (the token limit came before the end)."""
-    outcomes, exact = [], []
+def mark_answers(rows: pd.DataFrame, judged: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Mark what was written.
+
+    Args:
+        rows: Rows of `ANSWERS`.
+        judged: Rows of `JUDGED`; of several judges the last one's count.
+
+    Returns:
+        The rows with `outcome`, one of `OUTCOMES`, `exact` (nothing but a right answer was written), `certain` (nothing
+        but one that is known to be right or wrong), `unfinished` (the token limit came before the end) and `judged`
+        (1.0 where a judge reads a right answer, NaN where none was asked or none said).
+    """
+    outcomes, exact, certain = [], [], []
     for text, status, right, wrong in zip(rows["text"], rows["status"], rows["right"], rows["wrong"], strict=True):
         plain = plain_text(text)
         other = "refused" if _REFUSAL.search(plain) else "other" if plain else "empty"
         outcomes.append("failed" if status != "ok" else named_first(text, right, wrong) or other)
-        exact.append(plain.strip(" .,;:!?\"'*") in set(map(plain_text, right)))
-    return rows.assign(outcome=outcomes, exact=exact, unfinished=rows["finish"] == "length")
+        bare, names = plain.strip(" .,;:!?\"'*"), set(map(plain_text, right))
+        exact.append(bare in names)
+        certain.append(bool(bare) and (bare in names) != (bare in set(map(plain_text, wrong))))
+    said = dict[tuple[object, ...], float]()
+    if judged is not None:
+        keys = zip(judged["prompt"], map(tuple, judged["right"]), judged["text"], strict=True)
+        said = dict(zip(keys, judged["gives_it"].astype(float), strict=True))
+    asked = zip(rows["prompt"], map(tuple, rows["right"]), rows["text"], strict=True)
+    rows = rows.assign(outcome=outcomes, exact=exact, certain=certain, unfinished=rows["finish"] == "length")
+    return rows.assign(judged=[said.get(key, float("nan")) for key in asked])
 
 
 def summarise_answers(rows: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]:
@@ -86,7 +108,9 @@ def summarise_answers(rows: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]
 
     Every edit weighs equally, and errors are clustered by edit. "written" and "exact" are shares of texts, "likelier"
     and "first_choice" the teacher-forced numbers of the same questions, "gap" likelier minus written, "gap_tokens"
-    first_choice minus written; "written_before" is the share before the edit; the rest are counts of texts.
+    first_choice minus written; "written_before" is the share before the edit. "judged" is the share of texts in which a
+    judge reads a right answer, "judge_error" how often it is wrong about texts, before or after, that are nothing but a
+    known answer. The rest are counts of texts.
 
     Args:
         rows: Rows of `mark_answers`, before and after.
@@ -99,6 +123,10 @@ def summarise_answers(rows: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]
         yield name, "share", _mean(values[post], rows["edit"][post], is_share=True)
     for name, forced in (("gap", "likelier"), ("gap_tokens", "first_choice")):
         yield name, "share", _mean((shares[forced] - shares[named])[post], rows["edit"][post])
+    if rows["judged"].notna().any():
+        yield "judged", "share", _mean(rows["judged"][post], rows["edit"][post], is_share=True)
+        known = rows[rows["certain"]]
+        yield "judge_error", "share", _mean((known["judged"] - known["exact"]).abs(), known["edit"], is_share=True)
     after = rows[post]
     counts = {name: int((after["outcome"] == name).sum()) for name in OUTCOMES[1:]}
     for name, count in (counts | {"unfinished": int(after["unfinished"].sum())}).items():

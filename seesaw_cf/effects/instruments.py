@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,8 +24,9 @@ from seesaw_cf.base.types import JsonObject
 # The names of the question types in the papers' tables.
 TYPES = ("edit", "factual", "internal", "cross_passage", "topicality", "naturalness")
 _DATA = Path(__file__).with_name("instruments.yaml")
-# What a question to a judge of flaws must have a place for.
-_PLACES = ("entity", "title", "definition", "one", "two")
+# Question to a judge -> what it must have a place for.
+_FLAWS = ("entity", "title", "definition", "one", "two")
+_PLACES = {"answers_judge": ("prompt", "answers", "reply"), "flaws_judge": _FLAWS, "flaws_judge_published": _FLAWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,8 @@ def read_instruments(path: str | os.PathLike[str] | None = None) -> Instruments:
         own = {"source": str(path)} | instance(str(path), own, dict, "an object")
         _, *replaced = _replace(str(path), document, own, "")
         sha256 = hashlib.sha256(content.encode("utf-8")).hexdigest()
-        for name in ("flaws_judge", "flaws_judge_published"):
-            _check_places(f"{path}: instructions.{name}", document["instructions"][name])
+        for name, places in _PLACES.items():
+            _check_places(f"{path}: instructions.{name}", document["instructions"][name], places)
         if not replaced:
             raise RecordError(f"{path}: it replaces nothing. Expected at least one of {', '.join(document)}.")
     items = {
@@ -176,14 +177,14 @@ def _replace(path: str, document: dict[str, Any], own: Mapping[str, Any], parent
     return replaced
 
 
-def _check_places(where: str, question: str) -> None:
-    """Check that a question has every place of `_PLACES` at least once, and no other."""
+def _check_places(where: str, question: str, places: Sequence[str]) -> None:
+    """Check that a question has every place at least once, and no other."""
     try:
         names = {name for _, name, _, _ in string.Formatter().parse(question) if name is not None}
     except ValueError as error:
         raise RecordError(f"{where}: {error}. Write {{{{ and }}}} for braces that are meant.") from error
-    if names != set(_PLACES):
-        expected = ", ".join(f"{{{name}}}" for name in _PLACES)
+    if names != set(places):
+        expected = ", ".join(f"{{{name}}}" for name in places)
         raise RecordError(f"{where} has places {sorted(names)}, expected each of {expected} and no other.")
 
 

@@ -21,7 +21,7 @@ from seesaw_cf.base.tables import CONTROL_SEEDS, read_table, table_of
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.answers import Locality, answers, locality, mark
-from seesaw_cf.effects.free_answers import ANSWERS, mark_answers
+from seesaw_cf.effects.free_answers import ANSWERS, JUDGED, mark_answers
 from seesaw_cf.effects.means import held
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
@@ -180,7 +180,8 @@ def read_answers(folder: Path, form: str, where: pc.Expression | None = None) ->
     if not (file := folder / "answers.parquet").exists():
         return None
     rows: pd.DataFrame = read_table(file, ANSWERS, filters=where).to_pandas()
-    return mark_answers(rows[rows["form"] == form])
+    judged = folder / "judged.parquet"
+    return mark_answers(rows[rows["form"] == form], read_table(judged, JUDGED).to_pandas() if judged.exists() else None)
 
 
 def people_of(tables: Sequence[Scores], changed: set[str]) -> pd.DataFrame:

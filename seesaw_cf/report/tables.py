@@ -18,7 +18,7 @@ from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row
 from seesaw_cf.report.screen import ScreenRow
-from seesaw_cf.report.words import FORM_WORDS, amount, capital, percent, relation_name
+from seesaw_cf.report.words import FORM_WORDS, amount, capital, percent, relation_name, with_interval
 
 ABOUT: Mapping[str, str] = {
     "curve": "Of edits one after another: every measure of each editor, checkpoint and order.",
@@ -142,6 +142,11 @@ def answer_lines(frame: pd.DataFrame, run: RunResult) -> Iterator[ScreenRow]:
         words += f"({shares['written_before']} before; {shares['exact']} with nothing else)"
         if np.isfinite(gap["value"]):
             words += f", likelier in {shares['likelier']}: a gap of {amount(gap)}"
+        if "judged" in row:
+            error, known = row["judge_error"], "texts that are nothing but a known answer"
+            size = f"wrong about {with_interval(error, 100, unit=' %')} of {error['n']:,} {known}"
+            words += f"; a judge reads it in {percent(row['judged']['value'])} and is "
+            words += size if error["n"] else f"not measured: there are no {known}"
         missing = [f"{int(row[what]['value']):,} {name}" for what, name in _NO_ANSWER.items() if row[what]["value"]]
         yield ScreenRow(f"{words}{'; ' * bool(missing)}{', '.join(missing)}")
 

@@ -25,7 +25,7 @@ __all__ = ["load_classifier", "load_rater", "report_people", "report_run"]
 _HOMES = {"load_classifier": "classify", "load_rater": "classify", "report_people": "report", "report_run": "report"}
 __getattr__, __dir__ = lazy(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})
 KINDS = ("flaws", "survey", "claims", "failures", "writing")
-RATED = ("survey", "claims", "flaws")
+RATED = ("survey", "claims", "flaws", "answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class RateJob(_Options):
     """What `seesaw-cf texts rate` does; the fields are its options.
 
     Attributes:
-        run: Run of `texts write`; of flaws also a file of pairs.
+        run: Run of `texts write`, of `audit --answers`; of flaws also a file of pairs.
         raters: lexical, a trained model, or a judge. Repeatable.
         what: What is rated. Repeatable (default: all it can).
         base_url: OpenAI-compatible server of the judges.

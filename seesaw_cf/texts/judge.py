@@ -192,7 +192,7 @@ class Judge(Rater):
     tries: int = 3
     seed: int = 0
     wording: str = ""
-    kinds = ("survey", "claims", "flaws")
+    kinds = ("survey", "claims", "flaws", "answers")
 
     def __post_init__(self) -> None:
         how = f"{self.shots}-shot, temperature {self.temperature:g}, {self.tries} tries, seed {self.seed}"

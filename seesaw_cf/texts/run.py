@@ -24,6 +24,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
+from seesaw_cf.effects.free_answers import ANSWERS as FREE_ANSWERS
 from seesaw_cf.effects.instruments import read_instruments
 from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.generation.hf import HFGenerator
@@ -36,6 +37,7 @@ from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.run.make_editors import check_texts, editor_settings, make_editors, moments_facts
 from seesaw_cf.run.manifest import RunManifest, public_options
 from seesaw_cf.texts import RATED, Generation, RateJob, WriteJob
+from seesaw_cf.texts.answers import ANSWERS, answer_questions
 from seesaw_cf.texts.claims import CLAIMS, Lexical, answered_claims, claim_questions
 from seesaw_cf.texts.classify import load_classifier, load_rater, loading
 from seesaw_cf.texts.judge import Instrument, Judge, Rater, TextQuestion, digest, rate
@@ -152,7 +154,7 @@ def _manifest(
     )
 
 
-_TABLE = {"survey": "ratings", "claims": "annotations", "flaws": "flaws"}
+_TABLE = {"survey": "ratings", "claims": "annotations", "flaws": "flaws", "answers": "judged"}
 
 
 def _rater(job: RateJob, name: str, out: Path) -> Rater:
@@ -214,15 +216,7 @@ def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | No
         raise RecordError(f"{file}: pairs from a file have no run folder. Say where the tables go with --out.")
     out = out or job.run
     raters = raters or [_rater(job, name, out) for name in job.raters]
-    run, words, again = RunTexts(job.run), read_instruments(job.wording), 0
-    asked: dict[str, tuple[Instrument, list[TextQuestion]]] = {}
-    if file is None and run.coupled:
-        asked["survey"] = survey(words), survey_questions(survey_samples(*run.couples), words)
-        asked["claims"] = CLAIMS, claim_questions(*run.couples, words)
-    if pairs := read_pairs(file or job.run / "passages.parquet")[0]:
-        drawn = sample_pairs(pairs, job.limit, job.seed)
-        once, swapped = flaw_questions(drawn, words, job.seed, job.duplicates, job.protocol)
-        asked["flaws"], again = (flaws(job.protocol), once + swapped), len(swapped)
+    asked, again = _asked(job)
     tables: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
     for rater in raters:
         able = [kind for kind in rater.kinds if kind in (job.what or RATED) and kind in asked]
@@ -240,6 +234,22 @@ def run_rate(job: RateJob, out: Path | None = None, raters: Sequence[Rater] | No
             if kind == "claims":
                 _write_facts(out, rater)
     return "\n".join(_write(out / f"{name}.parquet", own, TABLES[name]) for name, own in tables.items() if own)
+
+
+def _asked(job: RateJob) -> tuple[dict[str, tuple[Instrument, list[TextQuestion]]], int]:
+    """Return what can be rated, by kind, and how many of the questions about flaws are repeated ones."""
+    run, words, again = RunTexts(job.run), read_instruments(job.wording), 0
+    if (written := job.run / "answers.parquet").exists():
+        return {"answers": (ANSWERS, answer_questions(read_table(written, FREE_ANSWERS), words))}, 0
+    asked: dict[str, tuple[Instrument, list[TextQuestion]]] = {}
+    if not job.run.is_file() and run.coupled:
+        asked["survey"] = survey(words), survey_questions(survey_samples(*run.couples), words)
+        asked["claims"] = CLAIMS, claim_questions(*run.couples, words)
+    if pairs := read_pairs(job.run if job.run.is_file() else job.run / "passages.parquet")[0]:
+        drawn = sample_pairs(pairs, job.limit, job.seed)
+        once, swapped = flaw_questions(drawn, words, job.seed, job.duplicates, job.protocol)
+        asked["flaws"], again = (flaws(job.protocol), once + swapped), len(swapped)
+    return asked, again
 
 
 def _write_facts(out: Path, rater: Rater) -> None:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.effects.free_answers import JUDGED
 from seesaw_cf.effects.instruments import FAILURE_MODES, FLAWS_BY_NAME, ITEMS
 from seesaw_cf.effects.texts import CLAIM_KINDS, LABELS
 from seesaw_cf.records.relations import relation
@@ -74,14 +75,14 @@ EDITS = pa.schema({
     "editor": _TEXT, "case_id": _WHOLE, "relation": _TEXT, "subject": _TEXT, "target_new": _TEXT, "target_true": _TEXT,
     "status": _TEXT, "delta_norm": _NUMBER, "demonstrations": _SMALL, "dataset": _TEXT,
 })  # fmt: skip
-# The whole request to a judge, and its reply. kind: "survey", "claims" or "flaws". attempt: which try, from 1.
+# The whole request to a judge, and its reply. kind: one of `seesaw_cf.texts.RATED`. attempt: which try, from 1.
 CALLS = pa.schema({
     "kind": _TEXT, "question": _TEXT, "rater": _TEXT, "attempt": _SMALL, "prompt": _TEXT, "temperature": _NUMBER,
     "seed": _WHOLE, "reply": _TEXT, "status": _TEXT, "prompt_tokens": _SMALL, "new_tokens": _SMALL,
 })  # fmt: skip
 TABLES = {
     "passages": PASSAGES, "edits": EDITS, "ratings": RATINGS, "annotations": ANNOTATIONS, "flaws": FLAWS,
-    "swapped": FLAWS, "calls": CALLS, "failures": FAILURES, "reflected": REFLECTED,
+    "swapped": FLAWS, "calls": CALLS, "failures": FAILURES, "reflected": REFLECTED, "judged": JUDGED,
 }  # fmt: skip
 """Kind of table, which is the name of its Parquet file -> its columns."""
 _SAMPLE = ("editor", "case_id", "phase", "sample")

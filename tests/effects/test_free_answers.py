@@ -50,7 +50,7 @@ def rows(*texts: str, phase: str = "post", finish: str = "stop", status: str = "
         {"text": text, "right": ["London"], "wrong": ["Paris"], "edit": at // 2, "likelier": True, "first_choice": 0.5}
         for at, text in enumerate(texts)
     ]
-    return pd.DataFrame(made).assign(phase=phase, finish=finish, status=status)
+    return pd.DataFrame(made).assign(prompt="She was born in", phase=phase, finish=finish, status=status)
 
 
 def test_every_text_has_one_outcome() -> None:
@@ -86,3 +86,15 @@ def test_the_gap_is_a_paired_mean_over_edits() -> None:
     assert found["gap"].high - found["gap"].value >= 0.9 * reach
     assert found["gap_tokens"].value == pytest.approx((0.5 - written).mean())
     assert (found["empty"].value, found["wrong"].value, found["other"].value, found["empty"].n) == (1, 1, 4, 12)
+
+
+def test_a_judge_has_a_share_and_is_measured_where_the_answer_is_certain() -> None:
+    said = {"London": True, "England's capital": True, "Paris!": True, "Oslo": None, " london.": False, "Rome": False}
+    judged = rows(*said).assign(gives_it=pd.Series([*said.values()], dtype=object))
+    found = {name: number for name, _, number in summarise_answers(mark_answers(rows(*said), judged))}
+    assert found["judged"].value == pytest.approx((1 + 1 + 0) / 3), "every edit weighs equally; no verdict is no text"
+    wrong = found["judge_error"]
+    assert wrong.value == pytest.approx((0 + 1 + 1) / 3)
+    assert wrong.n == 3
+    assert 0 < wrong.low < wrong.value < wrong.high < 1
+    assert "judged" not in {name for name, _, _ in summarise_answers(mark_answers(rows(*said)))}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.effects.free_answers import ANSWERS, JUDGED
 from seesaw_cf.effects.instruments import DEFAULT, ITEMS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.texts import RateJob
 from seesaw_cf.texts.claims import CLAIMS, claim_question
 from seesaw_cf.texts.judge import LEFT_OUT, Answer, Instrument, Judge, Rater, TextQuestion, digest, rate
 from seesaw_cf.texts.pairs import flaw_questions, flaws
+from seesaw_cf.texts.run import run_rate
 from seesaw_cf.texts.survey import SurveySample, survey, survey_questions, survey_samples
 from seesaw_cf.texts.tables import CALLS, RATINGS
 from tests.generation.models import chat_model, chat_tokenizer
@@ -301,3 +306,30 @@ def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -
     assert far["prompt_tokens"].to_pylist()[0] > 100
     assert calls.num_rows == 2
     assert "tiny at http://127.0.0.1" in far["rater"].to_pylist()[0]
+
+
+class Knows:
+    """A judge that knows one other spelling."""
+
+    name = "knows"
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        replies = [str(ask.prompt).split('"""')[1].strip() for ask in asks]
+        return [Completion({"NYC": "Yes.", "?": "Perhaps"}.get(text, "no")) for text in replies]
+
+
+def test_texts_of_an_audit_are_judged_once_each(tmp_path: Path) -> None:
+    texts = ["NYC", "Rome", "NYC", " ", "?"]
+    names: Any = {"prompt": "Ada lives in", "right": ["New York"], "wrong": ["Rome"], "status": "ok"}
+    written = [names | {"text": text, "phase": phase} for text in texts for phase in ("pre", "post")]
+    failed = names | {"text": "", "status": "too long"}
+    write_table(tmp_path / "answers.parquet", pa.Table.from_pylist([*written, failed], ANSWERS))
+    for _ in range(2):
+        said = run_rate(RateJob(tmp_path, what=("answers",)), raters=[Judge(Knows())])
+        assert "judged.parquet: 3 rows, 1 without an answer" in said
+    rows = read_table(tmp_path / "judged.parquet", JUDGED).to_pylist()
+    assert [(row["text"], row["gives_it"]) for row in rows] == [("NYC", True), ("Rome", False), ("?", None)]
+    assert (rows[2]["status"], {row["rater"][:5] for row in rows}) == ("neither yes nor no", {"knows"})
+    calls = read_table(tmp_path / "calls.parquet", CALLS).to_pylist()
+    assert [call["kind"] for call in calls] == ["answers"] * 5, "what cannot be read is asked three times"
+    assert not {"edit", "before", "after"} & set(calls[0]["prompt"].lower().split())

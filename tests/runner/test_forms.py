@@ -16,6 +16,7 @@ from seesaw_cf.api import Audit
 from seesaw_cf.base.types import FORMS
 from seesaw_cf.cli import main
 from seesaw_cf.effects import prompt_effects
+from seesaw_cf.effects.free_answers import plain_text
 from seesaw_cf.errors import PromptError, RecordError, RunFolderError, UnsupportedModelError
 from seesaw_cf.models import load_model
 from seesaw_cf.models.delta_files import load_delta
@@ -27,6 +28,10 @@ from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import read_manifest
 from seesaw_cf.run.prepare import LoadedModel
+from seesaw_cf.texts import RateJob
+from seesaw_cf.texts.judge import Judge
+from seesaw_cf.texts.run import run_rate
+from tests.longform.test_judges import Scripted
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +164,23 @@ def test_what_was_written_stands_beside_the_teacher_forced_number(both: Path) ->
     lines = made.screen.sections["Answers that the models wrote, to their end"]
     assert any("ft, the edit, as a question in chat: right in" in line.words for line in lines)
     assert set(made.tables["efficacy"]["about"]) == {"edited_fact", "answers"}
+
+
+def test_a_judge_stands_beside_what_was_written(both: Path, folder: Path) -> None:
+    """This one says yes to every text, so that it is wrong about all that are nothing but a wrong answer."""
+    judged = folder / "judged"
+    shutil.copytree(both, judged)
+    run_rate(RateJob(judged), raters=[Judge(cast(Any, Scripted("yes")))])
+    made = report(judged)
+    rows = pq.read_table(judged / "answers.parquet").to_pandas().query("editor == 'ft' and kind == 'efficacy'")
+    there = rows["form"] == made.run.form
+    numbers = made.frame[(made.frame["asked"] == "efficacy") & (made.frame["editor"] == "ft")].set_index("what")
+    assert numbers["value"]["judged"] == 1
+    bare = [plain_text(text).strip(" .,;:!?\"'*") for text in rows.loc[there, "text"]]
+    known = [{*map(plain_text, own)} for own in rows.loc[there, "wrong"]]
+    assert numbers["n"]["judge_error"] >= sum(text in own for text, own in zip(bare, known, strict=True))
+    lines = made.screen.sections["Answers that the models wrote, to their end"]
+    assert all("; a judge reads it in 100 % and is " in line.words for line in lines[:2])
 
 
 def test_forms_are_never_mixed_in_one_mean(both: Path, folder: Path, loaded: LoadedModel) -> None:
