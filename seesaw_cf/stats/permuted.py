@@ -26,8 +26,8 @@ _SINGLE_FROM = 1 << 10
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-10 is right to 1e-3 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _TINY = np.finfo(np.float64).tiny
-_CELLS, _PEOPLE = 1 << 22, 1 << 17
-"""Cells x labellings, and people x contrasts x labellings, in one go: more do not stay near the processor."""
+_CELLS, _EDITS, _PEOPLE = 1 << 22, 1 << 15, 1 << 17
+"""Cells x labellings, and edits and people x contrasts x labellings, in one go: more do not stay near the processor."""
 _SPARSE = 0.05  # below this share of filled cells a sparse product is the faster one
 
 
@@ -35,6 +35,7 @@ class _Block:
     """Edits that are averaged, and the people who were asked under them.
 
     Attributes:
+        edits: Their codes.
         people: Indices of these people.
     """
 
@@ -42,11 +43,11 @@ class _Block:
         """Prepare what does not depend on labels.
 
         Args:
-            edits: Those of the block.
+            edits: Their codes.
             edit, person: (cells,) codes of an edit of these, and of a person asked under it.
             counts, sums: (cells,) and (measures, cells) prompts, and sums of their values.
         """
-        self._edits = edits
+        self.edits = edits
         self.people, place = np.unique(person, return_inverse=True)
         shape = (self.people.size, edits.stop - edits.start)
         at = (place.astype(np.int32), (edit - edits.start).astype(np.int32))  # half the bytes
@@ -58,16 +59,15 @@ class _Block:
         """Return p of t, (measures, contrasts, labellings).
 
         Args:
-            sums, weights: See `LabelledPeople._by_edit`; of all edits.
+            sums, weights: See `LabelledPeople._by_edit`; of the block's edits.
             sides: (contrasts, 2, labellings, people) 1.0 where a person of the block is on this side.
         """
         n_measures = len(self._matrices) - 1
-        edits, *totals = sums[..., self._edits].sum(axis=-1, dtype=np.float64)
+        edits, *totals = sums.sum(axis=-1, dtype=np.float64)
         k = np.maximum(edits, 1)
         value, of_squares, *cells = np.array(totals).reshape(10, n_measures, *k.shape) / k
         means, squared, crossed, counts = np.reshape(cells, (4, 2, n_measures, *k.shape))
-        own_weights = weights[..., self._edits] / k[..., None].astype(weights.dtype)
-        share, *values = self._of_people(own_weights, sides)
+        share, *values = self._of_people(weights / k[..., None].astype(weights.dtype), sides)
         scale = 1 / (1 - np.minimum(share, 0.99))
         terms = np.empty((6 + n_measures, *share.shape), share.dtype)
         a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
@@ -166,13 +166,15 @@ class LabelledPeople:
         labels = np.ascontiguousarray(labels.swapaxes(1, 2))
         tested = np.ones((self.n_blocks, len(labels)), bool) if tested is None else tested
         out = np.full((self.n_blocks, self._measures, len(labels), len(kinds)), np.nan)
-        for rows in _slices(len(kinds), _CELLS // len(self._edit)):
+        for rows in _slices(len(kinds), _EDITS // (len(labels) * self._n_edits), _CELLS // len(self._edit)):
             sums, weights = self._by_edit(kinds[rows], labels)
             for at in np.flatnonzero(tested.any(axis=1)):
                 found, block, chosen = out[at], self._blocks[at], np.flatnonzero(tested[at])
                 own, asked = labels[chosen], kinds[rows, block.people]
+                of_block = [part[..., block.edits][..., chosen, :, :] for part in (sums, weights)]
                 for part in _slices(len(asked), _PEOPLE // (chosen.size * block.people.size)):
-                    p = block.p(sums[:, chosen, part], weights[:, :, chosen, part], own.take(asked[part], axis=2))
+                    of_part = (each[..., part, :] for each in of_block)
+                    p = block.p(*of_part, own.take(asked[part], axis=2))
                     found[:, chosen, rows.start + part.start : rows.start + part.stop] = p
         return out.swapaxes(2, 3) * (_TIE_SLACK if self.dtype == np.float32 else 1.0)
 
@@ -221,9 +223,9 @@ class LabelledPeople:
         return sums, np.array(weights)
 
 
-def _slices(number: int, size: int) -> Iterator[slice]:
+def _slices(number: int, *sizes: int) -> Iterator[slice]:
     """Yield slices of at most so many, at least one, that together are all."""
-    size = max(1, size)
+    size = max(1, min(sizes))
     for start in range(0, number, size):
         yield slice(start, min(start + size, number))
 
