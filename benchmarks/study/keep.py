@@ -3,8 +3,9 @@
     python -m benchmarks.study.keep STUDY
     python -m benchmarks.study.keep --unpack smollm2/edits1/memit FOLDER
 
-The first keeps every finished cell of `STUDY/cells` in `benchmarks/study/results`, the second writes a kept cell as the
-run folder that it was, so that `seesaw-cf report FOLDER` and every other command reads it without a model. Names of
+The first keeps every finished cell of `STUDY/cells` in `benchmarks/study/results`, of edits one after another what the
+report says of everybody. The second writes a kept cell as the run folder that it was, so that `seesaw-cf report FOLDER`
+and every other command reads it without a model. Names of
 people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; a prompt is its template's id.
 
 A folder MODEL/RECORDS has `questions.parquet`: everything that was asked there, with the scores before an edit. The
@@ -18,11 +19,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.files import atomic_path, dump_json
+from seesaw_cf.base.files import atomic_path, dump_json, write_text
 from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -34,6 +36,8 @@ _VARY = ("logprob", "greedy", "n_greedy", "n_kept")
 """Columns that an edit changes."""
 _STEPPED = ("logprob", "change")
 """Columns of steps: their higher bytes repeat."""
+_TESTS = ("relation", "axis", "group", "stderr", "df", "p", "margin", "note", "edit_share_for_half")
+"""Columns of a report that say how a number was made."""
 _WORDING = ("prompt", "subject")
 _PAGE = 2**30  # bytes and rows: a column is one page, in which scores before an edit repeat
 
@@ -163,6 +167,19 @@ def kept_scores(kept: Path) -> pa.Table:
     return pa.concat_tables(blocks).select(SCORES.names).take(order)
 
 
+def keep_curves(study: Path, out: Path) -> None:
+    """Keep what the report of edits one after another says of everybody: the curves, the levels, which edits hold."""
+    for name in ("curve", "levels", "efficacy"):
+        table = pd.read_csv(study / "report" / "tables" / f"{name}.csv")
+        for column in {"relation", "axis"} & {*table.columns}:
+            table = table[table[column] == "all"]
+        if name == "efficacy":
+            table = table[table["what"] == "efficacy_after"]
+        table = table.drop(columns=[name for name in _TESTS if name in table])
+        text = table.dropna(axis=1, how="all").to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        write_text(out / study.name / f"{name}.csv", text)
+
+
 def _set_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, values)
 
@@ -180,6 +197,8 @@ def main() -> None:
     for done in sorted(given.study.glob("cells/*/*/single/*/edits.parquet")):
         model, records, _, editor = done.parent.relative_to(given.study / "cells").parts
         keep(done.parent, given.out / model / records / editor)
+    if (given.study / "report" / "tables" / "curve.csv").exists():
+        keep_curves(given.study, given.out / "sequences")
 
 
 if __name__ == "__main__":

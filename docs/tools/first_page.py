@@ -23,7 +23,8 @@ from PIL import Image
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.records import load_cases
 from seesaw_cf.report import Report, report
-from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels, level_figures, save_figure
+from seesaw_cf.report.figures import COLOURS, CONTROL_COLOUR, Panel, draw_panels, level_figures, save_figure, style
+from seesaw_cf.report.figures import WIDTH as READABLE
 from seesaw_cf.report.sentences import contrasts_of
 from seesaw_cf.report.words import percent
 
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, ASSETS = ROOT / "README.md", ROOT / "docs" / "assets"
 DEMO = ROOT / "benchmarks" / "results" / "demo.json"
 STUDY = ROOT / "benchmarks" / "study" / "results" / "tables"
+SEQUENCES = STUDY.parent / "sequences" / "sequences"
 MARKS = re.compile(r"(?<=<!-- (\w{4}) -->\n)((?:(?!<!--).)*?)(?=\n<!-- end -->)", re.DOTALL)
 _LEVELS = {
     ("other_facts", ""): "other facts about the edited person still right",
@@ -39,6 +41,7 @@ _LEVELS = {
 }
 _ON_PICTURE = {"alphaedit": "AlphaEdit", "memit": "MEMIT", "rome": "ROME", "ft": "FT", "lora": "LoRA"}
 _LOOK = "edits1+edits2+edits3"
+_IN_ORDER, _IN_A_ROW = ("memit", "alphaedit", "ft"), 50
 WIDTH = 128
 _EDIT = """Edit one fact: *{edit}* ~~{old}~~ **{new}**. Then ask about *{person}*, whom nobody edited: before, {right}
 ({before}); after, **{wrong} ({after})**. The demo moves no answer more; a toy model, MEMIT."""
@@ -50,6 +53,9 @@ answer is true. Beyond a random change of the same size, MEMIT multiplies the od
 {memit_odds:.1f}, FT by {ft_odds:.1f}, LoRA by {lora_odds:.1f}. That is small: these answers are improbable, so
 it is {memit_points:.1f} points of probability for MEMIT, {lora_points:.1f} for LoRA, and {ft_points:.1f} the
 other way for FT. IKE moves {ike_points:.0f} points, MEND {mend_points:.0f}."""
+_MANY = """[{edits} edits in a row](docs/sequences.md) cost people for whom the new answer is true {ft:.0f} points
+with FT and {memit:.0f} with MEMIT, as many random changes of the same sizes {random_ft:.0f} and {random_memit:.0f}
+(the toy model)."""
 _RATE = """With permuted labels {largest:.0f} % of reports name a group wrongly ([measured](docs/statistics.md)), in
 the study {most:.1f} % at most."""
 
@@ -119,6 +125,7 @@ def blocks(demo: Mapping[str, Any]) -> dict[str, str]:
         "edit": _wrapped(_EDIT, told),
         "demo": _DEMO.format(**demo) + counts,
         "real": _study_text(),
+        "many": _wrapped(_MANY, _lost_in_a_row(_IN_A_ROW)),
         "rate": _false_claims(),
     }
 
@@ -134,6 +141,40 @@ def _study_text() -> str:
         points = 100 * rows.loc[name, "difference probability"]
         numbers |= {f"{name}_odds": math.exp(rows.loc[name, "difference log-odds"]), f"{name}_points": points}
     return _wrapped(_REAL, numbers | {"ft_points": -100 * rows.loc["ft", "difference probability"]})
+
+
+def _lost_in_a_row(count: int) -> dict[str, object]:
+    """Return the points that people who hold the new answer lost after so many edits, by editor."""
+    table: Any = pd.read_csv(SEQUENCES / "levels.csv")
+    own = table[(table["what"] == "change") & (table["true_answer"] == "new") & (table["scale"] == "probability")]
+    lost = -100 * own[own["checkpoint"] == count].set_index("editor")["value"]
+    return {"edits": count} | {name.replace("(", "_").rstrip(")"): value for name, value in lost.items()}
+
+
+def sequence_figure() -> Figure:
+    """Return what edits one after another cost people who hold the new answer, beside random changes."""
+    levels: Any = pd.read_csv(SEQUENCES / "levels.csv")
+    curve: Any = pd.read_csv(SEQUENCES / "curve.csv")
+    collapsed = set(curve[curve["alarm"].notna()].set_index(["editor", "checkpoint"]).index)
+    own = levels[(levels["what"] == "change") & (levels["true_answer"] == "new") & (levels["scale"] == "probability")]
+    with style():
+        figure = Figure(figsize=(2 * READABLE, 2.3), layout="constrained")
+        axes = figure.subplots(1, len(_IN_ORDER), sharey=True)
+        for ax, name, colour in zip(axes, _IN_ORDER, COLOURS):
+            for editor, ink, line in ((f"random({name})", CONTROL_COLOUR, "--"), (name, colour, "-")):
+                rows = own[own["editor"] == editor].set_index("checkpoint")
+                ax.plot(rows.index, -100 * rows["value"], line, color=ink)
+                ax.fill_between(rows.index, -100 * rows["low"], -100 * rows["high"], color=ink, alpha=0.2, linewidth=0)
+                for count, value in rows["value"].items():
+                    face = "white" if (editor, count) in collapsed else ink
+                    ax.plot([count], [-100 * value], "o", markersize=4.5, color=ink, markerfacecolor=face)
+            ax.set_title(_ON_PICTURE[name])
+            ax.set_xscale("log")
+            ax.set_xticks(rows.index, [f"{count}" for count in rows.index])
+            ax.minorticks_off()
+        axes[0].set_ylabel("points lost")
+        axes[-1].set_xlabel("edits in a row; grey: random changes; hollow: collapsed")
+    return figure
 
 
 def _false_claims() -> str:
@@ -212,7 +253,8 @@ def main(run: Path) -> None:
     demo = demo_facts(made)
     DEMO.write_text(json.dumps(demo, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     README.write_text(filled(README.read_text(encoding="utf-8"), blocks(demo)), encoding="utf-8")
-    for name, figure in {"demo": levels_figure(made), "reading": reading_figure(made), "study": study_figure()}.items():
+    pictures = {"demo": levels_figure(made), "reading": reading_figure(made), "study": study_figure()}
+    for name, figure in (pictures | {"sequences": sequence_figure()}).items():
         (file,) = save_figure(figure, ASSETS, name)
         small_picture(file)
 

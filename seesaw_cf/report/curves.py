@@ -37,7 +37,7 @@ from seesaw_cf.report.pairs import (
 from seesaw_cf.report.rows import Manifest, floor_of, forms_of, rows_of
 from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.run.store import ASKED_ONLY, EDITS, MADE
-from seesaw_cf.stats.simple import tolerance
+from seesaw_cf.stats.simple import above, tolerance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def read_sequence(
     curves = read_curves(path)
     edits = read_table(path / "edits.parquet", pa.schema([*EDITS, *SAMPLE])).to_pandas()
     edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
-    runs, rows = dict[int, RunResult](), list[dict[str, Any]]()
+    runs, rows, held = dict[int, RunResult](), list[dict[str, Any]](), list[pd.DataFrame]()
     for count in manifest["settings"]["checkpoints"]:
         where = pc.field("checkpoint") == count
         scores = read_table(path / table_of("scores.parquet", form), pa.schema([*SCORES, *SAMPLE]), filters=where)
@@ -88,13 +88,15 @@ def read_sequence(
         asked = form or forms_of(manifest)[0]
         runs[count] = replace(state, form=asked, written=read_answers(path, asked, where))
         rows += [row | {"checkpoint": count} for row in effects]
+        held.append(_held(state, [*dict.fromkeys(own["order"])]).assign(checkpoint=count))
     if form:
         return runs, pd.DataFrame()
     found = pd.DataFrame(rows)
     units = curves.units.assign(overlap=0.0)
     units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]
-    kept = [*_CURVE, "ES", "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
-    return runs, units[kept].merge(found, how="left", on=_CURVE)
+    kept = [*_CURVE, "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
+    curve = units[kept].merge(pd.concat(held), how="left", on=_CURVE)
+    return runs, curve.merge(found, how="left", on=_CURVE)
 
 
 def _read_state(
@@ -138,6 +140,17 @@ def _read_state(
         floor=floor_of(manifest, *floors),
     )
     return run, [row for number, own in enumerate(people) for row in _of_order(own, orders[number][1])]
+
+
+def _held(state: RunResult, orders: Sequence[int]) -> pd.DataFrame:
+    """Return the share of edits of each order that hold (ES), each edit once, as in the rows about efficacy."""
+    if state.efficacy is None:
+        return pd.DataFrame(columns=["editor", "order", "ES"])
+    nats, _ = tolerance(state.manifest)
+    scored = state.efficacy[state.efficacy["status"] == "ok"]
+    holds = above(scored["post_new"], scored["post_true"], nats)
+    found = scored.assign(ES=holds, order=[sorted(orders)[number - 1] for number in scored["seed"]])
+    return found.groupby(["editor", "order"], sort=False)["ES"].mean().reset_index()
 
 
 def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, Any]]:

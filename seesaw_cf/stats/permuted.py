@@ -171,10 +171,9 @@ class LabelledPeople:
             for at in np.flatnonzero(tested.any(axis=1)):
                 found, block, chosen = out[at], self._blocks[at], np.flatnonzero(tested[at])
                 own, asked = labels[chosen], kinds[rows, block.people]
-                of_block = [part[..., block.edits][..., chosen, :, :] for part in (sums, weights)]
+                own_sums, own_weights = (made[..., block.edits][..., chosen, :, :] for made in (sums, weights))
                 for part in _slices(len(asked), _PEOPLE // (chosen.size * block.people.size)):
-                    of_part = (each[..., part, :] for each in of_block)
-                    p = block.p(*of_part, own.take(asked[part], axis=2))
+                    p = block.p(own_sums[..., part, :], own_weights[..., part, :], own.take(asked[part], axis=2))
                     found[:, chosen, rows.start + part.start : rows.start + part.stop] = p
         return out.swapaxes(2, 3) * (_TIE_SLACK if self.dtype == np.float32 else 1.0)
 

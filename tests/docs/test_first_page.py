@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seesaw_cf
+from docs.tools import first_page
 from docs.tools.first_page import ASSETS, DEMO, README, blocks, demo_facts, filled, reading_figure, study_figure
 from seesaw_cf.records import load_cases
 from seesaw_cf.records.arrow import cases_to_table
@@ -21,9 +22,9 @@ FACTS = json.loads(DEMO.read_text(encoding="utf-8"))
 
 def test_what_it_says_is_what_was_measured() -> None:
     assert filled(TEXT, blocks(FACTS)) == TEXT, "run `python -m docs.tools.first_page`"
-    for name in ("demo", "reading", "study"):
+    for name in ("demo", "reading", "study", "sequences"):
         assert (ASSETS / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert set(re.findall(r'src="docs/assets/(\w+).png"', TEXT)) == {"demo", "study"}
+    assert set(re.findall(r'src="docs/assets/(\w+).png"', TEXT)) == {"demo", "study", "sequences"}
 
 
 @pytest.mark.slow(20)
@@ -34,6 +35,7 @@ def test_the_demo_is_the_frozen_run(tmp_path: Path) -> None:
     assert f"({model.num_parameters() / 1e6:.1f} M parameters)" in TEXT
     assert len(reading_figure(made).axes[0].texts) == 5
     assert len(study_figure().axes[0].get_yticklabels()) == 6
+    assert [ax.get_title() for ax in first_page.sequence_figure().axes] == ["MEMIT", "AlphaEdit", "FT"]
 
 
 @pytest.mark.slow(30)

@@ -1,8 +1,9 @@
 """The page of the declared study is what its tables give, and its tables are what the kept scores give."""
 
 import io
+import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -209,6 +210,18 @@ def test_a_claim_of_no_effect_needs_the_margin(change: float, p: float, loss: bo
 
 
 @pytest.mark.slow(40)
+def test_what_came_out_of_sequences_is_in_the_kept_levels() -> None:
+    text = Path("docs/study_declared_sequences.md").read_text(encoding="utf-8").replace("\u2212", "-")
+    table = pd.read_csv(KEPT / "sequences" / "sequences" / "levels.csv").query("what == 'beyond' and decides")
+    found: Any = table[table["true_answer"] == "new"].set_index(["checkpoint", "editor", "control"])
+    said = re.findall(r"\|\d\|(\d+)(?: edits)?, (\w+)\|(\S+) \[(\S+), (\S+)\](?:, \*(\w[\w ]+)|\|)", text)
+    assert len(said) == 7
+    for count, name, *numbers, word in said:
+        row = found.loc[int(count), name.lower(), f"random({name.lower()})"]
+        assert [f"{row[end]:.3f}".replace("0.", ".") for end in ("value", "low", "high")] == numbers
+        assert not word or row["verdict"] == word.replace(" ", "_")
+
+
 def test_labels_of_texts_are_those_of_the_kept_texts() -> None:
     tables = label_tables(*(pq.read_table(PASSAGES / name) for name in TEXTS))
     assert sorted(tables) == sorted(LABELS)

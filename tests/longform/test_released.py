@@ -71,8 +71,6 @@ def test_a_text_that_differs_makes_another_pair_and_is_named(tmp_path: Path) -> 
     assert len(collect([first, write(tmp_path / "a2.csv", ROW)], ["flaws"])["flaws"]) == 21
 
 
-# Annotated claims.
-
 PASSAGE = "Oslo is old. It is the capital of Norway. It is in Sweden."
 COLUMNS = ("content", "sample_id", "example_id", "classification", "method", "label")
 WHOLE = {"gap": " \n\n "}

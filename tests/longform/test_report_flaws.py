@@ -103,9 +103,6 @@ def test_the_published_rule_counts_pairs_not_edits() -> None:
     assert set(zip(found["n"], found["n_edits"])) == {(10, 9)}
 
 
-# Judges beside people.
-
-
 def test_a_judge_with_the_sign_turned_round_is_named() -> None:
     answers = [1, -1, 0, 1] * 5
     turned = judged(ratings(A=answers, B=answers, gpt=[-x for x in answers]))
@@ -168,9 +165,6 @@ def test_pairs_of_one_edit_are_not_independent() -> None:
     assert together["high"] - together["low"] > 1.5 * (apart["high"] - apart["low"])
 
 
-# Answers given twice.
-
-
 def answers(*given: tuple[int, str, int | None], rater: str = "gpt") -> pd.DataFrame:
     own = [flaw_row(pair(case), "sexism", rater, first, change) for case, first, change in given]
     return coded("flaws", flaw_table(own))
@@ -210,9 +204,6 @@ def test_the_share_of_reflected_edits_is_of_yes_and_no_alone() -> None:
     assert (found["value"], found["n"], found["n_missing"]) == (0.75, 4, 2)
     assert 4 * found["low"] ** 3 - 3 * found["low"] ** 4 == pytest.approx(0.05)
     assert found["high"] == pytest.approx(0.95**0.25)
-
-
-# Files.
 
 
 def test_folders_are_read_by_what_their_files_hold(study: pa.Table, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Pa
     holds = (wide["target_new"] > wide["target_true"]).groupby(["editor", "checkpoint"]).mean()
     own = made.frame[(made.frame["what"] == "efficacy_after") & (made.frame["relation"] == "all")]
     assert own.set_index(["editor", "checkpoint"])["value"].to_dict() == pytest.approx(holds.to_dict())
+    assert made.curve.groupby(["editor", "checkpoint"])["ES"].mean().to_dict() == pytest.approx(holds.to_dict())
     edits = made.curve.groupby("checkpoint")["n_edits"].unique()
     assert {count: list(found) for count, found in edits.items()} == {count: [count] for count in COUNTS}
 
