@@ -32,7 +32,7 @@ from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.answers import FreeAnswers
-from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, edit_units, no_side_effects, score_edits
+from seesaw_cf.run.edits import Outcome, Scores, ScoresBefore, distinct, edit_units, no_side_effects, score_edits
 from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import PLAIN, Candidates, CaseRows, Forms, score_table
@@ -226,8 +226,17 @@ class Run:
             else:
                 edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in block])
         self._checked.add(name)
-        asked = [list(dict.fromkeys(cloze for own in unit for cloze in own.clozes)) for unit in before.rows(block)]
+        if self.is_sequence:
+            asked = [self._everything] * len(block)
+        else:
+            asked = [list(dict.fromkeys(cloze for own in unit for cloze in own.clozes)) for unit in before.rows(block)]
         return score_edits(self.model, self.scorer, edits, asked, before.scores, hashes)
+
+    @cached_property
+    def _everything(self) -> list[Cloze]:
+        """What the states of a sequence are asked: of facts that are edited later, too, so that texts are encoded and
+        laid out once."""
+        return list(distinct(self.units[-1]))
 
     @cached_property
     def _free(self) -> FreeAnswers:
