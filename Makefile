@@ -52,7 +52,8 @@ slow: $(VENV)/dev
 # What a stranger meets (the README's commands, the wheel, pages in a browser, the site), numbers of the papers, killed runs.
 FIRST_TESTS := 'tests/docs/test_snippets.py::test_every_command_and_snippet_runs_in_order[README.md]' \
 	tests/core/test_distribution.py tests/pages/test_in_browser.py tests/docs/test_site.py \
-	tests/api tests/golden tests/report/test_goldens.py tests/runner/test_runner.py \
+	tests/api tests/golden tests/report/test_goldens.py tests/report/test_several.py tests/report/test_sequence.py \
+	tests/models/test_identity.py tests/runner/test_runner.py \
 	tests/study/test_study.py::test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
 first: $(VENV)/dev
 	$(SLOW_PYTEST) $(FIRST_TESTS)

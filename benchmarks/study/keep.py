@@ -176,7 +176,7 @@ def keep_curves(study: Path, out: Path) -> None:
         if name == "efficacy":
             table = table[table["what"] == "efficacy_after"]
         table = table.drop(columns=[name for name in _TESTS if name in table])
-        text = table.dropna(axis=1, how="all").to_csv(index=False, float_format="%.4g", lineterminator="\n")
+        text = table.dropna(axis=1, how="all").to_csv(index=False, float_format="%.5g", lineterminator="\n")
         write_text(out / study.name / f"{name}.csv", text)
 
 

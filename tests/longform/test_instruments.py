@@ -20,7 +20,6 @@ from seesaw_cf.effects.instruments import (
 )
 from seesaw_cf.errors import SeesawError
 
-# What Table 6 shows of an example for each item: new fact, old facts, passages.
 SHOWN = [
     *({"new_fact", "main"}, {"new_fact", "related"}, {"old_facts", "main"}, {"old_facts", "related"}, {"main"}),
     *({"related"}, {"main", "related"}, {"main", "related", "subject", "related_entity"}, {"main", "related"}),

@@ -223,8 +223,6 @@ def test_folders_are_read_by_what_their_files_hold(study: pa.Table, tmp_path: Pa
         collect([tmp_path / "a"], ["flaws"])
 
 
-# The public ratings, whose numbers are in PEER_FACTS B5.
-
 SUMS = {  # of ratings over all 300 rows, by edited property; Table 6 prints those of 252 of them
     "P101": [-16, 7, 6, -2, -1, 1, -10],
     "P21": [-3, 154, -1, -4, 7, -3, -4],

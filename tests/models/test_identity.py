@@ -120,6 +120,7 @@ def _as_before() -> Iterator[None]:
         torch.nn.modules.module._global_forward_hooks.clear()
 
 
+@pytest.mark.slow(20)
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_whatever_moves_a_logit_changes_the_identity(data: st.DataObject) -> None:

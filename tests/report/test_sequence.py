@@ -79,6 +79,7 @@ def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Pa
     assert {count: list(found) for count, found in edits.items()} == {count: [count] for count in COUNTS}
 
 
+@pytest.mark.slow(20)
 def test_a_report_has_its_curves_first_and_a_checkpoint_in_every_table(made: SequenceReport, tmp_path: Path) -> None:
     made.write(tmp_path, pictures=True)
     assert [part.title for part in made._parts()][:2] == ["Edit after edit", "Every checkpoint"]

@@ -24,6 +24,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [one, two]
 
 
+@pytest.mark.slow(20)
 def test_an_editor_of_both_runs_is_named_with_its_run(folders: list[Path]) -> None:
     made = report_several(folders, QUICK, ["first", "second"])
     assert made.run.audited == ["memit [first]", "memit [second]", "ft"]
@@ -31,6 +32,7 @@ def test_an_editor_of_both_runs_is_named_with_its_run(folders: list[Path]) -> No
     assert made.page()
 
 
+@pytest.mark.slow(20)
 def test_numbers_of_a_run_are_those_of_its_own_report(folders: list[Path]) -> None:
     together, alone = report_several(folders, QUICK, ["first", "second"]).frame, report(folders[0], QUICK).frame
     own = together[together["editor"].isin(("memit [first]", "random(memit [first])"))]
