@@ -143,20 +143,24 @@ def _study_text() -> str:
     return _wrapped(_REAL, numbers | {"ft_points": -100 * rows.loc["ft", "difference probability"]})
 
 
+def _in_a_row() -> Any:
+    """Return what edits one after another changed about people who hold the new answer, as probabilities."""
+    table: Any = pd.read_csv(SEQUENCES / "levels.csv")
+    return table[(table["what"] == "change") & (table["true_answer"] == "new") & (table["scale"] == "probability")]
+
+
 def _lost_in_a_row(count: int) -> dict[str, object]:
     """Return the points that people who hold the new answer lost after so many edits, by editor."""
-    table: Any = pd.read_csv(SEQUENCES / "levels.csv")
-    own = table[(table["what"] == "change") & (table["true_answer"] == "new") & (table["scale"] == "probability")]
+    own = _in_a_row()
     lost = -100 * own[own["checkpoint"] == count].set_index("editor")["value"]
     return {"edits": count} | {name.replace("(", "_").rstrip(")"): value for name, value in lost.items()}
 
 
 def sequence_figure() -> Figure:
     """Return what edits one after another cost people who hold the new answer, beside random changes."""
-    levels: Any = pd.read_csv(SEQUENCES / "levels.csv")
+    own = _in_a_row()
     curve: Any = pd.read_csv(SEQUENCES / "curve.csv")
     collapsed = set(curve[curve["alarm"].notna()].set_index(["editor", "checkpoint"]).index)
-    own = levels[(levels["what"] == "change") & (levels["true_answer"] == "new") & (levels["scale"] == "probability")]
     with style():
         figure = Figure(figsize=(2 * READABLE, 2.3), layout="constrained")
         axes = figure.subplots(1, len(_IN_ORDER), sharey=True)

@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ _WORDS = [field.name for field in SCORES if field.type == pa.string()]
 _CODED = {name: pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS}
 # A file's statistics of words, not of codes, tell which parts of it to skip: rows are chosen by these two columns.
 _ENCODED = [name for name in _WORDS if name not in ("editor", "kind")]
+_SMALL = 8 * 2**20  # bytes of a file that is read once, as a whole
 _PART = 500_000  # rows of all editors that are paired at a time
 _BETWEEN = "\x1f"  # "unit separator": no tag has it
 
@@ -48,6 +49,15 @@ class ScoreFile:
         Raises:
             RecordError: The file is damaged or has other columns.
         """
+        if not self.path.is_file() or self.path.stat().st_size > _SMALL:
+            return self._read(columns, where)
+        return (self._whole if where is None else self._whole.filter(where)).select(columns)
+
+    @cached_property
+    def _whole(self) -> pa.Table:
+        return self._read(SCORES.names)
+
+    def _read(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         schema = pa.schema([_CODED.get(name, SCORES.field(name)) for name in columns])
         stored = column_names(self.path)
         there = [name for name in columns if name in stored]

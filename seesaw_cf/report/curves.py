@@ -88,7 +88,7 @@ def read_sequence(
         asked = form or forms_of(manifest)[0]
         runs[count] = replace(state, form=asked, written=read_answers(path, asked, where))
         rows += [row | {"checkpoint": count} for row in effects]
-        held.append(_held(state, [*dict.fromkeys(own["order"])]).assign(checkpoint=count))
+        held.append(_held(state, sorted(set(own["order"]))).assign(checkpoint=count))
     if form:
         return runs, pd.DataFrame()
     found = pd.DataFrame(rows)
@@ -149,7 +149,7 @@ def _held(state: RunResult, orders: Sequence[int]) -> pd.DataFrame:
     nats, _ = tolerance(state.manifest)
     scored = state.efficacy[state.efficacy["status"] == "ok"]
     holds = above(scored["post_new"], scored["post_true"], nats)
-    found = scored.assign(ES=holds, order=[sorted(orders)[number - 1] for number in scored["seed"]])
+    found = scored.assign(ES=holds, order=[orders[number - 1] for number in scored["seed"]])
     return found.groupby(["editor", "order"], sort=False)["ES"].mean().reset_index()
 
 

@@ -3,12 +3,13 @@
 The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once; of a
 thousand cells (a person under an edit) or more in single precision. Labels are few while people are many: what was
 measured is added up by label first, and what depends on labels follows from these sums. No person is on both sides of a
-contrast, so that a person's share is that of one side.
+contrast, so that a person's share is that of one side. All edits together are the sum of their blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -26,86 +27,146 @@ _SINGLE_FROM = 1 << 10
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-10 is right to 1e-3 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _TINY = np.finfo(np.float64).tiny
-_CELLS, _EDITS, _PEOPLE = 1 << 22, 1 << 15, 1 << 17
+_CELLS, _EDITS, _PEOPLE = 1 << 22, 1 << 16, 1 << 17
 """Cells x labellings, and edits and people x contrasts x labellings, in one go: more do not stay near the processor."""
 _SPARSE = 0.05  # below this share of filled cells a sparse product is the faster one
 
+_Sums = tuple[Floats, Floats, Floats, Floats]
+"""What labels make of some edits; sums of several blocks add up. The last axes are contrasts and labellings.
+
+Edits with people on both sides; (measures, ...) sums over edits of the difference of the sides, and of its square;
+(4, measures, sides, ...) sums over edits: centred values of a side, squares of a person's centred sum, its product with
+the person's prompts, squares of these prompts."""
+
+
+def _p(sums: _Sums, of_people: Floats, sides: Floats) -> Floats:
+    """Return p of t, (measures, contrasts, labellings).
+
+    Args:
+        sums: Of some edits.
+        of_people: See `_Block.of_people`.
+        sides: (contrasts, labellings, 2, people) 1.0 where a person is on this side.
+    """
+    edits, gap, of_squares, of_cells = sums
+    k = np.maximum(edits, 1)
+    value, (means, *squares) = gap / k, of_cells / k
+    share, values = of_people[0] / k[..., None].astype(of_people.dtype), of_people[1:]
+    scale = 1 / (1 - np.minimum(share, 0.99))
+    terms = np.empty((6 + len(values), *share.shape), share.dtype)
+    a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
+    np.multiply(share, share, out=a2)
+    np.multiply(scale, a2, out=s2)
+    np.multiply(s2, share, out=s3)
+    np.multiply(s2, a2, out=s4)
+    np.multiply(s2, s2, out=r4)
+    np.multiply(r4, share, out=r5)
+    squares_of_people = []
+    for own, out in zip(values, terms[6:]):
+        weighted = scale * own
+        squares_of_people.append(_dot(weighted, own))
+        np.multiply(weighted, share, out=out)
+    powers = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
+    bias, free, least = _satterthwaite(powers[:6])
+    of_person = np.array(squares_of_people) / k**2 + (means**2 * powers[1] - 2 * means * powers[6:] / k).sum(axis=1)
+    squared, crossed, counts = (total / k for total in squares)
+    of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=1)
+    of_edit = np.maximum(of_squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
+    of_person = bias * of_person
+    total = of_edit + of_person - of_cell
+    variance = np.maximum(total, np.maximum(of_edit, of_person))
+    good = (edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
+        p = 2 * special.stdtr(df, -np.abs(value) / np.sqrt(variance))
+    return np.where(good, p, np.nan)
+
 
 class _Block:
-    """Edits that are averaged, and the people who were asked under them.
+    """Edits that are averaged, and who was asked under them.
 
     Attributes:
-        edits: Their codes.
-        people: Indices of these people.
+        people: Indices of the people asked under these edits; all people where at least half of them were asked.
     """
 
-    def __init__(self, edits: slice, edit: Codes, person: Codes, counts: Floats, sums: Floats) -> None:
+    people: Codes | slice
+
+    def __init__(self, edit: Codes, person: Codes, counts: Floats, sums: Floats, n_people: int) -> None:
         """Prepare what does not depend on labels.
 
         Args:
-            edits: Their codes.
             edit, person: (cells,) codes of an edit of these, and of a person asked under it.
             counts, sums: (cells,) and (measures, cells) prompts, and sums of their values.
+            n_people: People with labels.
         """
-        self.edits = edits
-        self.people, place = np.unique(person, return_inverse=True)
-        shape = (self.people.size, edits.stop - edits.start)
-        at = (place.astype(np.int32), (edit - edits.start).astype(np.int32))  # half the bytes
+        self.people = slice(None)
+        asked_people, place = np.unique(person, return_inverse=True)
+        if asked_people.size < n_people / 2:  # with more, to select them costs what smaller sums save
+            self.people, person, n_people = asked_people, place, asked_people.size
+        self._edit, self._person, self._n_edits, self._measures = edit, person, int(edit.max()) + 1, len(sums)
+        columns = [counts, counts**2, *sums, *(counts * sums), *(sums * sums)]
+        different = {column.tobytes(): column for column in columns}  # several are one where everybody is asked once
+        self._place = [list(different).index(column.tobytes()) for column in columns]
+        self._columns = np.column_stack(list(different.values()))
+        shape, at = (n_people, self._n_edits), (person.astype(np.int32), edit.astype(np.int32))  # half the bytes
         asked = sparse.csr_array((counts, at), shape=shape)
-        own = (sparse.csr_array((column, at), shape=shape) for column in sums)
-        self._matrices = [_matrix(asked), *(_matrix(sparse.hstack([column, asked], "csr")) for column in own)]
+        self._counts = _matrix(asked)
+        self._both = [_matrix(sparse.hstack([sparse.csr_array((own, at), shape=shape), asked], "csr")) for own in sums]
 
-    def p(self, sums: Floats, weights: Floats, sides: Floats) -> Floats:
-        """Return p of t, (measures, contrasts, labellings).
+    def sums(self, kinds: Codes, labels: Floats) -> tuple[_Sums, list[Floats]]:
+        """Add up over edits.
 
         Args:
-            sums, weights: See `LabelledPeople._by_edit`; of the block's edits.
-            sides: (contrasts, 2, labellings, people) 1.0 where a person of the block is on this side.
-        """
-        n_measures = len(self._matrices) - 1
-        edits, *totals = sums.sum(axis=-1, dtype=np.float64)
-        k = np.maximum(edits, 1)
-        value, of_squares, *cells = np.array(totals).reshape(10, n_measures, *k.shape) / k
-        means, squared, crossed, counts = np.reshape(cells, (4, 2, n_measures, *k.shape))
-        share, *values = self._of_people(weights / k[..., None].astype(weights.dtype), sides)
-        scale = 1 / (1 - np.minimum(share, 0.99))
-        terms = np.empty((6 + n_measures, *share.shape), share.dtype)
-        a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
-        np.multiply(share, share, out=a2)
-        np.multiply(scale, a2, out=s2)
-        np.multiply(s2, share, out=s3)
-        np.multiply(s2, a2, out=s4)
-        np.multiply(s2, s2, out=r4)
-        np.multiply(r4, share, out=r5)
-        squares = []
-        for own, out in zip(values, terms[6:]):
-            weighted = scale * own
-            squares.append(_dot(weighted, own))
-            np.multiply(weighted, share, out=out)
-        across = np.moveaxis(terms, 0, -2) @ np.moveaxis(sides, 1, -1)  # (contrasts, labellings, terms, sides)
-        powers = np.moveaxis(across, (-2, -1), (0, 1)).astype(np.float64)
-        bias, free, least = _satterthwaite(powers[:6])
-        crossing = means**2 * powers[1][:, None] - 2 * means * powers[6:].swapaxes(0, 1)
-        of_person = bias * (np.array(squares) + crossing.sum(axis=0))
-        of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=0) / k
-        of_edit = np.maximum(of_squares - value**2, 0) / np.maximum(k - 1, 1)
-        variance = np.maximum(of_edit + of_person - of_cell, np.maximum(of_edit, of_person))
-        good = (edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
-            p = 2 * special.stdtr(df, -np.abs(value) / np.sqrt(variance))
-        return np.where(good, p, np.nan)
+            kinds: (labellings, the block's people) row of `labels` that a person has.
+            labels: (kinds, 2, contrasts) 1.0 where such a person is on this side.
 
-    def _of_people(self, weights: Floats, sides: Floats) -> Floats:
-        """Return what weights make of each person's prompts, and of their values: (1 + measures, contrasts, ...)."""
-        out = np.empty((len(self._matrices), len(sides), *sides.shape[2:]), sides.dtype)
-        of_matrix = np.split(weights, np.arange(1, len(weights), 2))
-        for one, matrix, own in zip(out, self._matrices, of_matrix):
-            parts = np.concatenate(own.reshape(len(own), -1, own.shape[-1]), axis=1)  # (sides, parts x edits)
+        Returns:
+            The sums, and for `of_people` what a person's prompts under an edit weigh: (matrices, sides, contrasts,
+            labellings, edits).
+        """
+        times, size = len(kinds), len(labels) * len(kinds) * self._n_edits
+        place = (kinds.T * times + np.arange(times)) * self._n_edits
+        index_type: type[np.signedinteger[Any]] = np.int32 if size < 2**31 else np.int64
+        code = place.astype(index_type).take(self._person, axis=0) + self._edit.astype(index_type)[:, None]
+        ones, each = np.ones(code.size, self._columns.dtype), np.arange(0, code.size + 1, times)
+        rows = sparse.csc_array((ones, code.ravel(), each), shape=(size, len(code)))  # of a cell: one in each labelling
+        by_kind = (rows @ self._columns).reshape(len(labels), -1, self._columns.shape[1])
+        of_column = np.ascontiguousarray(by_kind.transpose(2, 0, 1))
+        by_side = labels.reshape(len(labels), -1).T @ of_column
+        every = by_side.reshape(-1, *labels.shape[1:], times, self._n_edits)[self._place]
+        (n, nn), (y, yn, yy) = every[:2], every[2:].reshape(3, self._measures, *every.shape[1:])
+        count = n[0] + n[1]
+        both = (n[0] > 0) & (n[1] > 0)
+        inverse = both / np.maximum(n, 1)
+        wider = both * np.sqrt(count / np.maximum(count - 1, 1))  # the other people of an edit are known to be a sample
+        wide = wider * inverse
+        middle = ((y[:, 0] + y[:, 1]) / np.maximum(count, 1))[:, None]
+        mean = y * inverse
+        gap = mean[:, 0] - mean[:, 1]
+        apart = yn - middle * nn
+        cells = [
+            _dot(mean - middle, wider),
+            _dot(yy - middle * (yn + apart), wide * wide),
+            _dot(apart, wide * inverse),
+            np.broadcast_to(_dot(inverse * inverse, nn), y.shape[:-1]),
+        ]
+        weights = [inverse[None], *(np.array([wide, -wide * own]) for own in middle)]
+        return (np.count_nonzero(both, axis=-1), gap.sum(axis=-1), _dot(gap, gap), np.array(cells)), weights
+
+    def of_people(self, weights: Sequence[Floats], sides: Floats) -> Floats:
+        """Return (1 + measures, contrasts, labellings, people): sums over a person's prompts of 1 / prompts of the own
+        side, and of their centred values over the same.
+
+        Args:
+            weights: See `sums`.
+            sides: See `_p`; of the block's people.
+        """
+        out = np.empty((len(weights), *sides.shape[:2], sides.shape[-1]), sides.dtype)
+        for one, matrix, own in zip(out, [self._counts, *self._both], weights):
+            parts = np.concatenate(own.reshape(len(own), -1, self._n_edits), axis=1)  # (sides, parts x edits)
             whole = parts @ matrix.T if isinstance(matrix, np.ndarray) else np.asarray(matrix @ parts.T).T
             first, second = whole.reshape(*own.shape[1:-1], -1)
-            np.multiply(first, sides[:, 0], out=one)
-            second *= sides[:, 1]
+            np.multiply(first, sides[..., 0, :], out=one)
+            second *= sides[..., 1, :]
             one += second
         return out
 
@@ -132,23 +193,25 @@ class LabelledPeople:
         _, first, edit = np.unique(within * (edit.max() + 1) + edit, return_index=True, return_inverse=True)
         means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
         cell, code = np.unique(edit * n_people + person, return_inverse=True)
-        self._edit, self._person = np.divmod(cell, n_people)
+        edits, people = np.divmod(cell, n_people)
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if len(cell) < _SINGLE_FROM else np.float32)
         n: Floats = np.asarray(np.bincount(code), self.dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
         sums /= np.maximum(np.abs(sums).max(axis=1, keepdims=True), _TINY)  # t has no unit; squares in float32 need one
-        y: Floats = np.asarray(sums, self.dtype)
-        columns = [n, n**2, *y, *(n * y), *(y * y)]
-        different = {column.tobytes(): column for column in columns}  # several are one where everybody is asked once
-        self._place = [list(different).index(column.tobytes()) for column in columns]
-        self._columns = np.column_stack(list(different.values()))
-        starts = [0, *(np.flatnonzero(np.diff(within[first])) + 1)]  # edits of a block follow each other
-        self._n_edits, self._measures, self._blocks = len(first), len(y), []
-        for start, stop in [(0, len(first)), *pairwise([*starts, len(first)])]:
-            rows = slice(*np.searchsorted(self._edit, [start, stop]))
-            self._blocks.append(_Block(slice(start, stop), self._edit[rows], self._person[rows], n[rows], y[:, rows]))
-        self.n_blocks = len(self._blocks)
+        ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
+        self.n_blocks, self._measures, self._blocks = len(ends), len(sums), []
+        self._n_edits, self._n_cells = len(first), len(cell)
+        for start, stop in pairwise(ends):
+            rows = slice(*np.searchsorted(edits, [start, stop]))
+            own: Floats = np.asarray(sums[:, rows], self.dtype)
+            self._blocks.append(_Block(edits[rows] - start, people[rows], n[rows], own, n_people))
+        # where blocks are about other people each, to add them up costs more than all edits as one more block
+        if any(not isinstance(block.people, slice) for block in self._blocks):
+            whole: Floats = np.asarray(sums, self.dtype)
+            self._whole: _Block | None = _Block(edits, people, n, whole, n_people)
+        else:
+            self._whole = None
 
     def p(self, kinds: Codes, member: Floats, other: Floats, tested: NDArray[np.bool_] | None = None) -> Floats:
         """Return the two-sided p of t with Satterthwaite's degrees of freedom.
@@ -162,64 +225,53 @@ class LabelledPeople:
             (1 + blocks, measures, labellings, contrasts); NaN below the floor of effective edits or people on a side,
             and for what is not computed.
         """
-        labels = np.stack([member, other]).astype(self.dtype).T  # (contrasts, kinds, sides)
-        labels = np.ascontiguousarray(labels.swapaxes(1, 2))
-        tested = np.ones((self.n_blocks, len(labels)), bool) if tested is None else tested
-        out = np.full((self.n_blocks, self._measures, len(labels), len(kinds)), np.nan)
-        for rows in _slices(len(kinds), _EDITS // (len(labels) * self._n_edits), _CELLS // len(self._edit)):
-            sums, weights = self._by_edit(kinds[rows], labels)
-            for at in np.flatnonzero(tested.any(axis=1)):
-                found, block, chosen = out[at], self._blocks[at], np.flatnonzero(tested[at])
-                own, asked = labels[chosen], kinds[rows, block.people]
-                own_sums, own_weights = (made[..., block.edits][..., chosen, :, :] for made in (sums, weights))
-                for part in _slices(len(asked), _PEOPLE // (chosen.size * block.people.size)):
-                    p = block.p(own_sums[..., part, :], own_weights[..., part, :], own.take(asked[part], axis=2))
-                    found[:, chosen, rows.start + part.start : rows.start + part.stop] = p
+        labels = np.stack([member, other], axis=1).astype(self.dtype)
+        n_contrasts = labels.shape[2]
+        tested = np.ones((self.n_blocks, n_contrasts), bool) if tested is None else tested
+        out = np.full((self.n_blocks, self._measures, n_contrasts, len(kinds)), np.nan)
+        for rows in _slices(len(kinds), _EDITS // (n_contrasts * self._n_edits), _CELLS // self._n_cells):
+            if self._whole is None:
+                self._added(out[..., rows], kinds[rows], labels)
+                continue
+            for at, block in enumerate([self._whole, *self._blocks]):
+                chosen = np.flatnonzero(tested[at])
+                if chosen.size:
+                    out[at][:, chosen, rows] = self._alone(block, kinds[rows, block.people], labels[..., chosen])
+        out[~np.broadcast_to(tested[:, None, :, None], out.shape)] = np.nan
         return out.swapaxes(2, 3) * (_TIE_SLACK if self.dtype == np.float32 else 1.0)
 
-    def _by_edit(self, kinds: Codes, labels: Floats) -> tuple[Floats, Floats]:
-        """Return what labels make of each edit; the last axes are contrasts, labellings and edits.
+    def _alone(self, block: _Block, kinds: Codes, labels: Floats) -> Floats:
+        """Return p of a block, of so many labellings at a time as stay near the processor."""
+        sums, weights = block.sums(kinds, labels)
+        found = []
+        for part in _slices(len(kinds), _PEOPLE // (labels.shape[2] * kinds.shape[1])):
+            sides = _sides(labels, kinds[part])
+            people = block.of_people([own[..., part, :] for own in weights], sides)
+            found.append(_p(_part(sums, part), people, sides))
+        return np.concatenate(found, axis=-1)
 
-        Args:
-            kinds: See `p`.
-            labels: (contrasts, sides, kinds) 1.0 where such a person is on this side.
+    def _added(self, out: Floats, kinds: Codes, labels: Floats) -> None:
+        """Fill in p of all edits together, whose sums are those of the blocks, and of each block; all are about
+        everybody."""
+        made = [block.sums(kinds, labels) for block in self._blocks]
+        for part in _slices(len(kinds), _PEOPLE // (labels.shape[2] * kinds.shape[1])):
+            sides, total = _sides(labels, kinds[part]), np.zeros(1, self.dtype)
+            for found, block, (sums, weights) in zip(out[1:], self._blocks, made):
+                people = block.of_people([own[..., part, :] for own in weights], sides)
+                total = total + people
+                found[..., part] = _p(_part(sums, part), people, sides)
+            every = [reduce(np.add, column) for column in zip(*(_part(sums, part) for sums, _ in made))]
+            out[0][..., part] = _p((every[0], every[1], every[2], every[3]), total, sides)
 
-        Returns:
-            (1 + 10 measures, ...) whether both sides were asked, then for all measures: the difference of the sides,
-            its square, and of each side: centred values, squares of a person's centred sum, its product with the
-            person's prompts, squares of these prompts; (1 + 2 measures, sides, ...) weights of a person's prompts:
-            1 / prompts of the side, then of each measure what its sum is multiplied by, and what centres it.
-        """
-        times, size = len(kinds), labels.shape[2] * len(kinds) * self._n_edits
-        place = (kinds.T * times + np.arange(times)) * self._n_edits
-        index_type: type[np.signedinteger[Any]] = np.int32 if size < 2**31 else np.int64
-        code = place.astype(index_type).take(self._person, axis=0) + self._edit.astype(index_type)[:, None]
-        ones, each = np.ones(code.size, self._columns.dtype), np.arange(0, code.size + 1, times)
-        rows = sparse.csc_array((ones, code.ravel(), each), shape=(size, len(code)))  # of a cell: one in each labelling
-        by_kind = (rows @ self._columns).reshape(labels.shape[2], -1, self._columns.shape[1])
-        by_side = labels.swapaxes(0, 1).reshape(-1, labels.shape[2]) @ np.ascontiguousarray(by_kind.transpose(2, 0, 1))
-        every = by_side.reshape(-1, 2, len(labels), times, self._n_edits)[self._place]
-        (n, nn), (y, yn, yy) = every[:2], every[2:].reshape(3, self._measures, *every.shape[1:])
-        count = n[0] + n[1]
-        both = (n[0] > 0) & (n[1] > 0)
-        inverse = both / np.maximum(n, 1)
-        wider = both * np.sqrt(count / np.maximum(count - 1, 1))  # the other people of an edit are known to be a sample
-        wide = wider * inverse
-        middle = ((y[:, 0] + y[:, 1]) / np.maximum(count, 1))[:, None]
-        mean = y * inverse
-        gap = mean[:, 0] - mean[:, 1]
-        apart = yn - middle * nn
-        of_sides = np.array(
-            [
-                (mean - middle) * wider,
-                (yy - middle * (yn + apart)) * wide**2,
-                apart * wide * inverse,
-                np.broadcast_to(inverse**2 * nn, y.shape),
-            ]
-        )
-        sums = np.concatenate([both[None], gap, gap**2, of_sides.swapaxes(1, 2).reshape(-1, *both.shape)])
-        weights = [inverse, *(part for own in middle for part in (wide, -wide * own))]
-        return sums, np.array(weights)
+
+def _sides(labels: Floats, kinds: Codes) -> Floats:
+    """Return (contrasts, labellings, 2, people) 1.0 where a person is on this side."""
+    return labels.T.take(kinds, axis=2).swapaxes(1, 2)
+
+
+def _part(sums: _Sums, part: slice) -> _Sums:
+    edits, gap, squares, cells = sums
+    return edits[..., part], gap[..., part], squares[..., part], cells[..., part]
 
 
 def _slices(number: int, *sizes: int) -> Iterator[slice]:
