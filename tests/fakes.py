@@ -79,14 +79,7 @@ def tiny_tokenizer(bos: bool = False) -> PreTrainedTokenizerBase:
 
 
 def tiny_model(kind: str, seed: int = 0, dtype: torch.dtype = torch.float32, **changes: Any) -> PreTrainedModel:
-    """A new model of `TINY` with random weights, in eval mode.
-
-    Args:
-        kind: A key of `TINY`.
-        seed: Of the weights; the global random state is not touched.
-        dtype: Of the weights.
-        **changes: More config settings.
-    """
+    """A new model of `TINY` in eval mode, with random weights of that seed; `changes` are settings of its config."""
     settings = {"vocab_size": len(tiny_tokenizer()), "bos_token_id": 0, "eos_token_id": 0, **TINY[kind], **changes}
     config = tiny_config(kind, settings)
     with torch.random.fork_rng(devices=[]):

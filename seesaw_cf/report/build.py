@@ -58,7 +58,8 @@ def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.Dat
         stage("permutations of labels")
         contrasts = [] if decided is None else [*contrast_rows(decided())]
     first, last = (pd.DataFrame(part, columns=list(COLUMNS)) for part in (rows, contrasts))
-    return pd.concat([first, levels, last], ignore_index=True).assign(form=run.form)
+    parts = [part for part in (first, levels, last) if len(part)]  # an empty one would make numbers objects
+    return pd.concat(parts, ignore_index=True).assign(form=run.form)
 
 
 def build_levels(run: RunResult, settings: AuditSettings) -> pd.DataFrame:

@@ -6,11 +6,10 @@ that their range says nothing about others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,25 +56,32 @@ CURVES: Mapping[str, str] = {
 SCALED = ("D_new", "D_old", "right_new", "ES")
 
 
-def read_sequence(
-    folder: str | os.PathLike[str], floors: tuple[float | None, float | None], form: str = ""
-) -> tuple[dict[int, RunResult], pd.DataFrame]:
-    """Read a finished run of edits one after another, in the form of its main tables or in another one.
+class State(NamedTuple):
+    """A run of edits one after another at one of its checkpoints.
 
-    Returns:
-        Checkpoint -> the run there; and the table curve, a row for each editor, checkpoint and order, of the form of
-            the main tables alone.
+    Attributes:
+        checkpoint: How many edits were made.
+        run: The run there.
+        effects: What each editor did to other people in each order.
+        held: How many of its edits hold in each order.
+    """
+
+    checkpoint: int
+    run: RunResult
+    effects: list[dict[str, Any]]
+    held: pd.DataFrame
+
+
+def read_states(path: Path, floors: tuple[float | None, float | None], form: str = "") -> Iterator[State]:
+    """Yield the states of a finished run of edits one after another, in the form of its main tables or another one.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
         RecordError: Its tables are damaged.
     """
-    path = Path(folder)
     manifest: Manifest = RunFolder.open(path).manifest
-    curves = read_curves(path)
     edits = read_table(path / "edits.parquet", pa.schema([*EDITS, *SAMPLE])).to_pandas()
     edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
-    runs, rows, held = dict[int, RunResult](), list[dict[str, Any]](), list[pd.DataFrame]()
     for count in manifest["settings"]["checkpoints"]:
         where = pc.field("checkpoint") == count
         scores = read_table(path / table_of("scores.parquet", form), pa.schema([*SCORES, *SAMPLE]), filters=where)
@@ -86,17 +92,27 @@ def read_sequence(
         ]
         state, effects = _read_state(path, manifest, orders, floors)
         asked = form or forms_of(manifest)[0]
-        runs[count] = replace(state, form=asked, written=read_answers(path, asked, where))
-        rows += [row | {"checkpoint": count} for row in effects]
-        held.append(_held(state, sorted(set(own["order"]))).assign(checkpoint=count))
-    if form:
-        return runs, pd.DataFrame()
-    found = pd.DataFrame(rows)
+        run = replace(state, form=asked, written=read_answers(path, asked, where))
+        held = _held(state, sorted(set(own["order"]))).assign(checkpoint=count)
+        yield State(count, run, [row | {"checkpoint": count} for row in effects], held)
+
+
+def curve_of(path: Path, states: Sequence[State]) -> pd.DataFrame:
+    """Return the table curve, a row for each editor, checkpoint and order.
+
+    Args:
+        path: The run folder.
+        states: In the form of its main tables.
+
+    Raises:
+        RunFolderError: The run is not finished.
+    """
+    curves = read_curves(path)
     units = curves.units.assign(overlap=0.0)
     units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]
     kept = [*_CURVE, "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
-    curve = units[kept].merge(pd.concat(held), how="left", on=_CURVE)
-    return runs, curve.merge(found, how="left", on=_CURVE)
+    curve = units[kept].merge(pd.concat([state.held for state in states]), how="left", on=_CURVE)
+    return curve.merge(pd.DataFrame([row for state in states for row in state.effects]), how="left", on=_CURVE)
 
 
 def _read_state(
@@ -139,7 +155,8 @@ def _read_state(
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor_of(manifest, *floors),
     )
-    return run, [row for number, own in enumerate(people) for row in _of_order(own, orders[number][1])]
+    asked = people or [_NOBODY] * len(orders)
+    return run, [row for own, (_, made) in zip(asked, orders, strict=True) for row in _of_order(own, made)]
 
 
 def _held(state: RunResult, orders: Sequence[int]) -> pd.DataFrame:
@@ -157,8 +174,8 @@ def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, A
     """Yield what an order did to people who hold either answer: means of edit means, as everywhere."""
     order, done = int(edits["order"].iloc[0]), set(edits.loc[edits["status"].isin(_MADE), "case_id"])
     scored = people[people["status"] == "ok"]
-    for editor, own in scored.groupby("editor", sort=False, observed=True):
-        facts = once_each(edits[edits["editor"] == editor])["status"]
+    for editor, made in edits.groupby("editor", sort=False):
+        own, facts = scored[scored["editor"] == editor], once_each(made)["status"]
         row: dict[str, Any] = {"editor": str(editor), "order": order, "n_edits": int(facts.isin(_MADE).sum())}
         row["n_refused"] = int((~facts.isin((*_MADE, ASKED_ONLY))).sum())
         for word, holds, right, wrong in (("new", "target_new", "new", "true"), ("old", "target_true", "true", "new")):
@@ -176,6 +193,9 @@ def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, A
 
 
 _SIDES = {"new": "new", "old": "true"}
+_SCORED = [f"{phase}_{side}" for phase in ("pre", "post") for side in _SIDES.values()]
+_NOBODY = pd.DataFrame(columns=["editor", "case_id", "holds", "status", "D", *_SCORED], dtype=object)
+_NOBODY = _NOBODY.astype(dict.fromkeys(("D", *_SCORED), np.float64))
 
 
 def _mean(rows: pd.DataFrame, values: pd.Series) -> float:

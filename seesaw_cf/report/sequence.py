@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import sentences
 from seesaw_cf.report.build import build_frame
-from seesaw_cf.report.curves import CURVES, SCALED, curve_figure, first_collapse, read_sequence
+from seesaw_cf.report.curves import CURVES, SCALED, State, curve_figure, curve_of, first_collapse, read_states
 from seesaw_cf.report.figures import colours, style, svg
 from seesaw_cf.report.levels import LEVELS, level_sentence, levels_of
 from seesaw_cf.report.pairs import read_run
@@ -75,26 +77,24 @@ class SequenceReport(Report):
         counts = list(self.at)
         shown = counts if len(counts) <= _MOST_COLUMNS else [*counts[: _MOST_COLUMNS - 1], counts[-1]]
         refused = self.curve.groupby("editor", sort=False)["n_refused"].max()
+        measured = {capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")}
         lost = [f"{count} of {counts[-1]:,} edits by {name} refused" for name, count in refused.items() if count]
         return Screen(
             about=f"{self._header()}{sentences.asked_how(self.run)}",
             finding=[*self._collapses(), *self._levels(), *self._groups()],
             missing=f"{capital('; '.join(lost))}, the sequence went on without them." if lost else "",
             columns=[quantity(count, "edit") for count in shown],
-            sections={capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")}
-            | self._otherwise(shown),
+            sections={title: rows for title, rows in measured.items() if rows} | self._otherwise(shown),
             notes=list(self.run.manifest.get("notes", [])),
         )
 
     def _header(self) -> str:
         run, settings = self.run, self.run.manifest["settings"]
-        people = 0 if run.people is None else run.people["person"].nunique()
+        people = "" if run.people is None else f"; {run.people['person'].nunique():,} other people asked about"
         facts = quantity(max(self.at), "fact")
         orders = quantity(settings["orders"], "order")
         model, names = model_name(run.manifest), and_list(run.audited)
-        return (
-            f"{model}: {facts} edited one after another with {names}, in {orders}; {people:,} other people asked about"
-        )
+        return f"{model}: {facts} edited one after another with {names}, in {orders}{people}"
 
     def _collapses(self) -> Iterator[str]:
         """Yield when the model of an editor collapses, the first one first."""
@@ -229,26 +229,36 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
 
     Contrasts of groups are decided at every checkpoint, each at the level alpha over the number of checkpoints.
     """
-    floors = (settings.noise_floor, settings.noise_floor_log_odds)
-    runs, curve = read_sequence(folder, floors)
-    settings = replace(settings, alpha=settings.alpha / len(runs))
-    others = [read_sequence(folder, floors, form)[0] for form in forms_of(next(iter(runs.values())).manifest)[1:]]
-    at, standing = dict[int, Report](), dict.fromkeys(next(iter(runs.values())).audited, 0)
-    for count, run in runs.items():
-        every = [run, *(other[count] for other in others)]
-        frames = [build_frame(own, settings).assign(checkpoint=count) for own in every]
-        for name in run.audited:
-            fallen = first_collapse(curve, name)
-            if fallen is None or fallen["checkpoint"] > count:
-                standing[name] = count
-                continue
-            for frame in frames:
-                frame.loc[frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
-        first, *more = (Report(own, settings, frame) for own, frame in zip(every, frames, strict=True))
-        at[count] = replace(first, forms=tuple(more))
+    path, floors = Path(folder), (settings.noise_floor, settings.noise_floor_log_odds)
+    manifest = read_manifest(path)
+    settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
+    states, made = list[State](), dict[int, list[Report]]()
+    for form in ("", *forms_of(manifest)[1:]):
+        for state in _ahead(read_states(path, floors, form)):
+            states += [] if form else [state]
+            frame = build_frame(state.run, settings).assign(checkpoint=state.checkpoint)
+            made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
+    curve, standing = curve_of(path, states), dict.fromkeys(states[0].run.audited, 0)
+    for (count, reports), name in product(made.items(), standing):
+        fallen = first_collapse(curve, name)
+        if fallen is None or fallen["checkpoint"] > count:
+            standing[name] = count
+            continue
+        for own in reports:
+            own.frame.loc[own.frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
+    at = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
     stands = max(min(standing.values()), min(at))
-    return SequenceReport(runs[stands], settings, whole, at=at, curve=curve, standing=standing)
+    return SequenceReport(at[stands].run, settings, whole, at=at, curve=curve, standing=standing)
+
+
+def _ahead(states: Iterator[State]) -> Iterator[State]:
+    """Yield states; the next one is read meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(next, states, None)
+        while (state := reading.result()) is not None:
+            reading = pool.submit(next, states, None)
+            yield state
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

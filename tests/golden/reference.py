@@ -88,13 +88,8 @@ more are left for programs that solve the same system in another way."""
 def limit(root: Path, name: str, method: str, array: str, double: bool = False) -> float:
     """How far a correct program may be from a stored array: relative Frobenius difference, nats for log-probabilities.
 
-    Args:
-        root: The folder of the set.
-        name: The model.
-        method: The run.
-        array: As in tolerances.json: "delta/<parameter>", "loss0", "logp_post_max_abs", ...
-        double: Whether both programs computed in float64. The norms of Llama and Mistral compute in float32 even then
-            (transformers casts), so there the whole gap stays.
+    Arrays have the names of tolerances.json: "delta/<parameter>", "loss0", "logp_post_max_abs", ... Where both programs
+    compute in `double`, norms of Llama and Mistral are still in float32 (transformers casts): there all of it stays.
 
     Without a gap in the set there is no limit: the test is skipped, with the reason.
     """

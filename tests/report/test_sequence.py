@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -118,6 +119,17 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert set(decided.loc[decided["editor"] == "lean", "checkpoint"]) <= {1}
     with pytest.raises(HarmError, match="broken"):
         fallen.check()
+
+
+def test_nobody_else_is_asked(folder: Path, tmp_path: Path) -> None:
+    single = write_run(tmp_path / "single", make_cases(("P27",), 3, 4), ("memit",))
+    for out in (single, shutil.copytree(folder, tmp_path / "sequence")):
+        rows = pq.read_table(out / "scores.parquet")
+        pq.write_table(rows.filter(pc.field("kind") != "cross_subject"), out / "scores.parquet")
+        found = report(out, SETTINGS)
+        assert found.run.people is None
+        assert found.frame["low"].dtype == np.float64
+        assert "people who hold" not in (found.screen.terminal("") + found.page()).lower()
 
 
 @pytest.mark.slow
