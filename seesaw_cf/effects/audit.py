@@ -50,7 +50,7 @@ class AuditSettings:
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level of tests.
         family: Columns that name a family of tests; none: the whole report is one.
-        permutations: Of people's labels. 0: p of t alone (default: 1999, more where a family has many tests).
+        permutations: Of people's labels. 0: p of t alone (default: 1999, or what it takes to call a contrast equal).
         seed: Of the permutations.
         noise_floor: Largest effect of probability that scoring alone makes (default: what the run measured). Without
             it no verdict is given.
@@ -149,19 +149,28 @@ def auditing(
 
 
 def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
-    """Return how often labels are permuted for contrasts, `LEAST` times or as often as equivalence takes.
+    """Return how often labels are permuted for contrasts: `LEAST` times, or as often as equivalence takes.
 
-    The smallest p of two one-sided tests is 1 / (2 (permutations + 1)), and Holm multiplies it by the tests.
+    The smallest p of a difference is 1 / (permutations + 1), that of two one-sided tests half of it, and Holm
+    multiplies this by the tests: where t shows that a contrast of a family is equal, permutations must be able to.
 
     Args:
-        table: `p`, `mirror` and the columns of the family.
+        table: `value`, `stderr`, `p`, `df`, `margin`, `mirror` and the columns of the family.
         settings: With permutations that are given, or None.
     """
     if settings.permutations is not None:
         return settings.permutations
     tested = table[table["p"].notna() & ~table["mirror"].astype(bool)]
-    tests = tested.groupby(list(settings.family)).size().max() if settings.family and len(tested) else len(tested)
-    return min(max(LEAST, math.ceil(tests / (2 * settings.alpha))), MOST_DRAWS)
+    families = tested.groupby(list(settings.family)).indices.values() if settings.family else [np.arange(len(tested))]
+    same = _equivalence(tested)
+    halves = [len(own) / 2 for own in families if len(own) * same[own].min(initial=1) < settings.alpha]
+    return min(max(LEAST, math.ceil(max([1, *halves]) / settings.alpha)), MOST_DRAWS)
+
+
+def _equivalence(table: pd.DataFrame) -> Floats:
+    """Return p of two one-sided tests of each contrast, by t."""
+    columns = (table[name] for name in ("value", "stderr", "df", "margin"))
+    return np.array([equivalence_p(*row) for row in zip(*columns)], dtype=np.float64)
 
 
 def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None) -> pd.DataFrame:
@@ -180,9 +189,7 @@ def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = 
     """
     mirror = table["mirror"].to_numpy(bool)
     tests, of = table[~mirror], np.cumsum(~mirror) - 1  # a mirror is decided as the row before it
-    same = np.array(
-        [equivalence_p(*row) for row in zip(*(tests[name] for name in ("value", "stderr", "df", "margin")))]
-    )
+    same = _equivalence(tests)
     p = tests["p_t" if "p_t" in tests else "p"].to_numpy(np.float64)
     found = adjust_families(tests.assign(p=p), settings.family)
     if drawn is not None:

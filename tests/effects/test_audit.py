@@ -1,5 +1,6 @@
 """The audit's verdicts and the crossed mode of the columns."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -130,15 +131,14 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     assert "inside the margin" in slight["rule"]
 
 
-@given(st.lists(st.sampled_from(["memit", "ft"]), min_size=1, max_size=600), st.floats(0.01, 0.2))
-def test_permutations_are_enough_for_a_contrast_of_the_largest_family_to_be_equivalent(
-    editors: list[str], alpha: float
-) -> None:
-    table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False})
-    tests = table["editor"].value_counts().max()
+@given(st.lists(st.sampled_from(["memit", "ft"]), min_size=1, max_size=600), st.floats(1e-3, 0.2), st.booleans())
+def test_permutations_are_enough_for_what_t_shows(editors: list[str], alpha: float, calm: bool) -> None:
+    table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False, "value": 0.0 if calm else 0.1})
+    table = table.assign(stderr=0.001 if calm else 0.1, df=200.0, margin=0.02)
+    tests = table["editor"].value_counts().max() if calm else 0.5
     count = permutations_for(table, AuditSettings(alpha=alpha))
     assert tests / (2 * (count + 1)) < alpha
-    assert count >= 1999
+    assert 1999 <= count <= max(1999, math.ceil(max(1, tests / 2) / alpha))
     assert permutations_for(table, AuditSettings(alpha=alpha, permutations=99)) == 99
 
 
