@@ -37,8 +37,8 @@ from seesaw_cf.run.external import ExternalModel, Requests, SecondModels
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import PLAIN, Candidates, CaseRows, Forms, score_table
 from seesaw_cf.run.sequence import Sequences
-from seesaw_cf.run.store import EDITS, Store, check_first_edits, write_edits
-from seesaw_cf.run.units import Block, Unit, units, write_doses
+from seesaw_cf.run.store import EDITS, Key, Shard, Store, check_first_edits, write_edits
+from seesaw_cf.run.units import Block, Unit, state_effects, units, write_doses
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance
 
@@ -342,17 +342,23 @@ class Run:
         """
         keys = [[(name, unit.key) for unit in self.units_of(name)] for name in self.seeds]
         more = [(name, unit.key) for _, *seeds in self.seeds.values() for name in seeds for unit in self.units_of(name)]
+        nats, _ = tolerance(read_manifest(self.out))
+        states = dict[Key, tuple[TableRow, TableRow]]()
+
+        def measure(key: Key, shard: Shard) -> None:
+            states[key] = state_effects(shard, nats, people=not self.is_sequence)
+
         for form in reversed([*self.forms]):  # the first one last: its table says that a run is finished
             last = form == next(iter(self.forms))
+            read = measure if self.plan and last else None
             if more:
-                self.store.merge(more, table_of(CONTROL_SEEDS, "" if last else form), form)
+                self.store.merge(more, table_of(CONTROL_SEEDS, "" if last else form), form, read)
             scores = table_of("scores.parquet", "" if last else form)
-            facts = self.store.merge([key for own in keys for key in own], scores, form)
+            facts = self.store.merge([key for own in keys for key in own], scores, form, read)
         if self.answers:
             texts = [text for unit in facts for text in unit["answers"]]
             write_table(self.out / "answers.parquet", pa.Table.from_pylist(texts, pa.schema([*ANSWERS, *self.columns])))
-        nats, _ = tolerance(read_manifest(self.out))
         rows = (row for unit in facts for row in unit["edits"])
         if self.plan:
-            write_doses(self.store, self.editors, self.plan, nats)
+            write_doses(self.out / "dose.json", self.editors, self.plan, states)
         write_edits(self.out / "edits.parquet", rows, nats, pa.schema([*EDITS, *self.columns]))

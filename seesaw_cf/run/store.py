@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -134,13 +134,16 @@ class Store:
         table = table.replace_schema_metadata(None)
         return Shard(table.filter(pc.field("form") == form) if form else table, json.loads(content))
 
-    def merge(self, keys: Sequence[Key], name: str, form: str = "") -> list[dict[str, Any]]:
+    def merge(
+        self, keys: Sequence[Key], name: str, form: str = "", read: Callable[[Key, Shard], None] | None = None
+    ) -> list[dict[str, Any]]:
         """Write the rows of all units into one table, in the order of `keys`.
 
         Args:
             keys: Every unit of the job.
             name: Of the table in the folder.
             form: Only rows of this form; "" = all rows.
+            read: Called with each unit that was read.
 
         Returns:
             The facts of every unit.
@@ -160,6 +163,8 @@ class Store:
         with atomic_path(self.folder / name) as file, pq.ParquetWriter(file, self.schema, **PARQUET) as writer:
             for key in keys:
                 shard = self.read(key, form)
+                if read is not None:
+                    read(key, shard)
                 facts.append(shard.facts)
                 held.append(shard.table)
                 if key is keys[-1] or sum(table.num_rows for table in held) >= _ROWS_PER_GROUP:

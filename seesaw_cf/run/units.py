@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from seesaw_cf.effects.success import KINDS
 from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.run.jobs import CHECKPOINTS, PROTOCOLS
 from seesaw_cf.run.questions import PLAIN, CaseQuestions, Forms, Question, in_forms, questions
-from seesaw_cf.run.store import ASKED_ONLY, Store
+from seesaw_cf.run.store import ASKED_ONLY, Key, Shard
 
 PROBES = -1
 """Case number of questions that belong to no edit."""
@@ -184,19 +185,38 @@ def checkpoint_units(
     return planned
 
 
-def write_doses(store: Store, editors: Iterable[str], planned: Sequence[Unit], nats: float) -> None:
-    """Write `dose.json`: what became of every state of a plan, for `seesaw_cf.effects.dose.read_curves`."""
-    before, rows = dict[str, Mapping[str, float | None]](), []
-    without_people = pc.field("kind").isin([*KINDS, "panel", "text"])  # their curves are made by the report
+def write_doses(
+    file: Path, editors: Iterable[str], planned: Sequence[Unit], shards: Mapping[Key, tuple[TableRow, TableRow]]
+) -> None:
+    """Write what became of every state of a plan, for `seesaw_cf.effects.dose.read_curves`.
+
+    Args:
+        file: `dose.json` of the run.
+        editors: All of the run.
+        planned: Its states.
+        shards: `state_effects` of each state of each editor.
+    """
+    before, rows = dict[str, TableRow](), []
     for editor in editors:
         for unit in planned:
-            table, facts = store.read((editor, unit.key), next(iter(unit.forms)))
-            table = table.filter(without_people) if store.manifest.protocol == "sequential" else table
-            before.setdefault(str(unit.labels["mix"]), health(table, "pre"))
-            made = [row for row in facts["edits"] if row["status"] != ASKED_ONLY]
-            norm = {"norm": facts.get("norm")}
-            rows.append({"editor": editor, **unit.labels, **norm, **sample_effects(table, made, nats)})
-    dump_json(store.folder / "dose.json", {"baseline": before, "units": rows}, allow_nan=False)
+            was, found = shards[editor, unit.key]
+            before.setdefault(str(unit.labels["mix"]), was)
+            rows.append({"editor": editor, **unit.labels, **found})
+    dump_json(file, {"baseline": before, "units": rows}, allow_nan=False)
+
+
+def state_effects(shard: Shard, nats: float, people: bool) -> tuple[TableRow, TableRow]:
+    """Return how well the model worked before a state of a plan, and what became of that.
+
+    Args:
+        shard: Rows of the state in the run's first form.
+        nats: See `sample_effects`.
+        people: Also of other people; the curves of a sequence are made by the report.
+    """
+    table, facts = shard
+    table = table if people else table.filter(pc.field("kind").isin([*KINDS, "panel", "text"]))
+    made = [row for row in facts["edits"] if row["status"] != ASKED_ONLY]
+    return dict(health(table, "pre")), {"norm": facts.get("norm"), **sample_effects(table, made, nats)}
 
 
 def _order(pool: Sequence[Case], order: int) -> list[Case]:
