@@ -268,7 +268,7 @@ def examples_from_texts(texts: Sequence[str], *, seed: int = 0) -> list[Training
             before = sentences[int(rng.integers(len(sentences)))]
             outer = Cloze(f"{before} {cloze.context}", others[index])
             examples.append(
-                TrainingEdit(replace(cloze, target=others[index]), outer, pool[int(rng.integers(len(pool)))])
+                TrainingEdit(cloze._replace(target=others[index]), outer, pool[int(rng.integers(len(pool)))])
             )
     if not examples:
         raise EditError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from seesaw_cf.base.checks import brief, instance, text
 from seesaw_cf.base.errors import RecordError
@@ -190,8 +190,7 @@ class Case:
     __repr__ = brief
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Cloze:
+class Cloze(NamedTuple):
     """A context and the answer to score by its log-probability.
 
     The text scored is `context + " " + target`, or `context + target` when the target brings its own white space or
@@ -204,8 +203,7 @@ class Cloze:
     form: str = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class ClozeScore:
+class ClozeScore(NamedTuple):
     """How likely a model finds a target after a context.
 
     Attributes:

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError
@@ -156,7 +155,11 @@ def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
         logprobs: (candidates,), nats.
         gold: (candidates,), which of them are true.
     """
-    return float(logsumexp(logprobs[gold]) - logsumexp(logprobs[~gold])) if gold.any() and not gold.all() else np.nan
+    return (
+        float(np.logaddexp.reduce(logprobs[gold]) - np.logaddexp.reduce(logprobs[~gold]))
+        if gold.any() and not gold.all()
+        else np.nan
+    )
 
 
 def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = _NATS) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = _NATS) ->
     values, own = logprobs[scored], true[scored]
     if not own.any() or own.all():
         return dict.fromkeys(("n_candidates", "true_rank", "true_share", "known"))
-    rank, share = gold_rank(values, own, nats), float(np.exp(values[own][0] - logsumexp(values)))
+    rank, share = gold_rank(values, own, nats), float(np.exp(values[own][0] - np.logaddexp.reduce(values)))
     return {"n_candidates": len(values), "true_rank": rank, "true_share": share, "known": rank == 1}
 
 

@@ -296,7 +296,7 @@ def score_edits(
 
 def _behind(text: str, clozes: Sequence[Cloze]) -> Sequence[Cloze]:
     """Return clozes with a text before each of them."""
-    return [replace(cloze, context=text + cloze.context) for cloze in clozes] if text else clozes
+    return [cloze._replace(context=text + cloze.context) for cloze in clozes] if text else clozes
 
 
 def distinct(*units: Unit) -> Iterable[Cloze]:

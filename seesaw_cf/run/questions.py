@@ -250,12 +250,13 @@ def score_table(editor: str, parts: Iterable[tuple[CaseRows, Mapping[Cloze, Cloz
     targets = [cloze.target for (rows, _), own in zip(parts, then) for pair in zip(rows.first, own) for cloze in pair]
     pre = [rows.before[cloze] for rows, _ in parts for cloze in rows.first]
     scores = [score for pair in zip(pre, now, strict=True) for score in pair]
+    columns = dict(zip(ClozeScore._fields, zip(*scores))) or dict.fromkeys(ClozeScore._fields, ())
     filled = {
+        **columns,
+        "logprob": [value if text == "ok" else None for value, text in zip(columns["logprob"], columns["status"])],
         "editor": [editor] * len(scores),
         "target": targets,
         "phase": ["pre", "post"] * len(now),
-        "logprob": [score.logprob if score.status == "ok" else None for score in scores],
-        **{name: [*map(operator.attrgetter(name), scores)] for name in ("n_tokens", "greedy", "status", "n_greedy")},
         "n_kept": [part for kept_by in kept for part in (None, kept_by)],
     }
     fixed = pa.concat_tables([rows.fixed for rows, _ in parts]).combine_chunks()

@@ -6,7 +6,6 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Literal, TypeVar
 
 import torch
@@ -148,8 +147,7 @@ class EditedScorer:
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
         asked = dict.fromkeys(cloze for _, clozes in jobs for cloze in clozes)  # in their order: most often sorted
-        union = sorted(asked, key=attrgetter("context", "target", "form"))
-        return self._score(jobs, union, self.scorer.encode)
+        return self._score(jobs, sorted(asked), self.scorer.encode)
 
     def score_encoded(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
         """Score every edited model's texts by their token ids; see `score` and `TextScorer.score_encoded`."""
@@ -162,12 +160,13 @@ class EditedScorer:
         encode: Callable[[Sequence[Text]], tuple[dict[Text, EncodedCloze], dict[Text, ClozeScore]]],
     ) -> list[list[ClozeScore]]:
         """Score so many of the distinct, sorted texts at a time that their token ids fit into any memory."""
-        wanted = [frozenset(texts) for _, texts in jobs]
+        wanted = [frozenset(texts) for _, texts in jobs] if len(jobs) > 1 else []
         answers: list[dict[Text, ClozeScore]] = [{} for _ in jobs]
         with evaluating(self.scorer.model):
             for start in range(0, len(union), self.scorer.texts_at_once):
                 encoded, refused = encode(union[start : start + self.scorer.texts_at_once])
                 own = [{text: item for text, item in encoded.items() if text in texts} for texts in wanted]
+                own = own or [encoded]  # one job asks all there is
                 items = [list(dict.fromkeys(part.values())) for part in own]
                 found = self._items([(delta, part) for (delta, _), part in zip(jobs, items, strict=True)])
                 for answer, part, asked, scores in zip(answers, own, items, found, strict=True):

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -76,7 +75,7 @@ class TextScorer(ABC):
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         check_clozes(clozes)
-        return self._score(clozes, sorted(set(clozes), key=attrgetter("context", "target", "form")), self.encode)
+        return self._score(clozes, sorted(set(clozes)), self.encode)
 
     def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         """Score texts by their token ids, as another program encoded them.

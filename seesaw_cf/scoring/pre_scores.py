@@ -12,7 +12,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,12 +37,12 @@ _SCHEMA = pa.schema(
         ("first", pa.list_(pa.int32())),
     ]
 )
-_ASKED, _SCORE = _SCHEMA.names[:3], _SCHEMA.names[3:]  # fields of `Cloze`, then of `ClozeScore`
+_ASKED, _SCORE = Cloze._fields, ClozeScore._fields
 
 
 def sort_clozes(clozes: Iterable[Cloze]) -> list[Cloze]:
     """Return distinct clozes in the order of their texts."""
-    return sorted(set(clozes), key=attrgetter(*_ASKED))  # by key: millions are compared in seconds
+    return sorted(set(clozes))
 
 
 def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
@@ -74,8 +73,7 @@ def pre_scores(
         return
     elsewhere = list[tuple[list[Cloze], Path]]()
     for part in parts:
-        asked = [[getattr(cloze, name) for name in _ASKED] for cloze in part]
-        text = json.dumps([_SCHEMA.names, dict(identity), asked], sort_keys=True)
+        text = json.dumps([_SCHEMA.names, dict(identity), part], sort_keys=True)
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
         scores = _read(file, part) or _score(scorer, part, file, wait=False)
         if scores is None:
@@ -102,7 +100,7 @@ def _score(scorer: Scorer, part: list[Cloze], file: Path, *, wait: bool) -> list
 
 
 def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:
-    rows = [(c.context, c.target, c.form, *(getattr(s, n) for n in _SCORE)) for c, s in zip(part, scores, strict=True)]
+    rows = [(*cloze, *score) for cloze, score in zip(part, scores, strict=True)]
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows), _SCHEMA, strict=True)], _SCHEMA)
 
 

@@ -89,12 +89,12 @@ class _Kept(dict[tuple[Key, ...], Value]):
     def of(self, texts: Sequence[Key], make: Callable[[Sequence[Key]], Value]) -> Value:
         """Return what was made of these texts before, else make it."""
         key = tuple(texts)
-        if key not in self:
+        if (made := self.get(key)) is None:
             made = make(texts)
             while self and sum(map(len, self)) + len(key) > _KEPT:
                 del self[next(iter(self))]
             self[key] = made
-        return self[key]
+        return made
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,11 @@ class TrieScorer(TextScorer):
         passes = self._parts.of(short, self._make_parts) if self.memory is None else self._make_parts(short)
         parts = (answer for part in passes for answer in self._forward(part))
         with wide_head(self.model):
-            answers = dict(zip(short, to_scores(short, parts), strict=True))
-        long = [item for item in items if item not in answers] if len(short) < len(items) else []
+            scores = to_scores(short, parts)
+        if len(short) == len(items):
+            return scores
+        answers = dict(zip(short, scores, strict=True))
+        long = [item for item in items if item not in answers]
         answers |= zip(long, self._plain(long), strict=True)
         return [answers[item] for item in items]
 
