@@ -141,30 +141,44 @@ def auditing(
     if settings.permutations == 0 or dict(clusters) != dict(CLUSTERS):
         yield partial(decide, table, settings)
         return
+    every, equal = permutations_for(table, settings)
     contrasts = LabelledContrasts(usable, table)
+    calm = contrasts
+    if equal > every:
+        calm = LabelledContrasts(usable, table.assign(p=table["p"].where(_equal_by_t(table, settings))))
     del usable, prompts  # for want of memory, too: the block may go on for long
     release_memory()
-    with contrasts.drawing(permutations_for(table, settings), settings.seed) as drawn:
-        yield lambda: decide(table, settings, drawn=drawn())
+    with contrasts.drawing(every, settings.seed) as drawn, calm.drawing(equal, settings.seed, every) as more:
+        yield lambda: decide(table, settings, drawn(), more())
 
 
-def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
-    """Return how often labels are permuted for contrasts: `LEAST` times, or as often as equivalence takes.
+def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> tuple[int, int]:
+    """Return how often labels are permuted for every contrast, and for those that t shows to be equal.
 
     The smallest p of a difference is 1 / (permutations + 1), that of two one-sided tests half of it, and Holm
-    multiplies this by the tests: where t shows that a contrast of a family is equal, permutations must be able to.
+    multiplies this by the tests: permutations must be able to agree with t.
 
     Args:
         table: `value`, `stderr`, `p`, `df`, `margin`, `mirror` and the columns of the family.
         settings: With permutations that are given, or None.
     """
     if settings.permutations is not None:
-        return settings.permutations
-    tested = table[table["p"].notna() & ~table["mirror"].astype(bool)]
-    families = tested.groupby(list(settings.family)).indices.values() if settings.family else [np.arange(len(tested))]
-    same = _equivalence(tested)
-    halves = [len(own) / 2 for own in families if len(own) * same[own].min(initial=1) < settings.alpha]
-    return min(max(LEAST, math.ceil(max([1, *halves]) / settings.alpha)), MOST_DRAWS)
+        return settings.permutations, settings.permutations
+    every = min(max(LEAST, math.ceil(1 / settings.alpha)), MOST_DRAWS)
+    tests = adjust_families(table[_is_test(table)], settings.family)["family_size"]
+    most = tests[_equal_by_t(table, settings)[tests.index]].max()
+    return every, every if math.isnan(most) else min(max(every, math.ceil(most / 2 / settings.alpha)), MOST_DRAWS)
+
+
+def _is_test(table: pd.DataFrame) -> pd.Series:
+    return table["p"].notna() & ~table["mirror"].astype(bool)
+
+
+def _equal_by_t(table: pd.DataFrame, settings: AuditSettings) -> pd.Series:
+    """Return which contrasts t shows to be equal."""
+    tests = table[_is_test(table)]
+    same = adjust_families(tests.assign(p=_equivalence(tests)), settings.family)["p_adjusted"]
+    return (same < settings.alpha).reindex(table.index, fill_value=False)
 
 
 def _equivalence(table: pd.DataFrame) -> Floats:
@@ -173,13 +187,16 @@ def _equivalence(table: pd.DataFrame) -> Floats:
     return np.array([equivalence_p(*row) for row in zip(*columns)], dtype=np.float64)
 
 
-def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None) -> pd.DataFrame:
+def decide(
+    table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None, more: Floats | None = None
+) -> pd.DataFrame:
     """Correct contrasts over their families and say what each supports.
 
     Args:
         table: `value`, `stderr`, `p`, `df`, `margin`, `scale`, `clusters` and `mirror` of each contrast.
         settings: What is declared before looking.
         drawn: (permutations, rows) p of t, see `LabelledContrasts`. None: Holm over `p_t`.
+        more: The same after further permutations, of some rows, for equivalence; NaN elsewhere.
 
     Returns:
         The rows with the columns of `audit` from `family` on.
@@ -198,7 +215,8 @@ def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = 
             own = families == name
             found.loc[own, "p_adjusted"] = step_down(p[own], drawn[:, own])
         # how often chance puts an estimate this far from a true effect as large as the margin, on either side
-        same = permutation_p(2 * same, drawn) / 2
+        further = drawn[:0] if more is None else more[:, ~mirror]
+        same = permutation_p(2 * same, np.concatenate([drawn, further])) / 2
         # an interval ends where permutations say, or further out
         half = (stats.t.isf(permutation_level(drawn, 1 - LEVEL) / 2, tests["df"]) * tests["stderr"]).to_numpy()[of]
         low, high = np.fmin(table["low"], table["value"] - half), np.fmax(table["high"], table["value"] + half)

@@ -60,7 +60,7 @@ class LabelledContrasts:
         return out
 
     @contextmanager
-    def drawing(self, permutations: int, seed: int) -> Iterator[Callable[[], Floats]]:
+    def drawing(self, permutations: int, seed: int, first: int = 0) -> Iterator[Callable[[], Floats]]:
         """Compute `p` after random permutations on other threads while the block runs; the call waits for it.
 
         All axes of a person move together, within `strata`. All editors, and both kinds of holders, see the same
@@ -68,6 +68,7 @@ class LabelledContrasts:
 
         Args:
             permutations, seed: How many, and of which generator.
+            first: How many of them are left out.
         """
 
         def permute_batch(start: int) -> Floats:
@@ -77,9 +78,9 @@ class LabelledContrasts:
         keep_memory()
         # numpy and scipy let other threads compute meanwhile; threads that BLAS adds to these would only wait for them
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(_cores()) as pool:
-            parts = [pool.submit(permute_batch, start) for start in range(0, permutations, _BATCH)]
+            parts = [pool.submit(permute_batch, start) for start in range(first, permutations, _BATCH)]
             try:
-                yield lambda: np.concatenate([part.result() for part in parts])
+                yield lambda: np.concatenate([np.empty((0, self._size)), *(part.result() for part in parts)])
             finally:
                 pool.shutdown(cancel_futures=True)
 

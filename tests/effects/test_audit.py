@@ -135,11 +135,12 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
 def test_permutations_are_enough_for_what_t_shows(editors: list[str], alpha: float, calm: bool) -> None:
     table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False, "value": 0.0 if calm else 0.1})
     table = table.assign(stderr=0.001 if calm else 0.1, df=200.0, margin=0.02)
-    tests = table["editor"].value_counts().max() if calm else 0.5
-    count = permutations_for(table, AuditSettings(alpha=alpha))
-    assert tests / (2 * (count + 1)) < alpha
-    assert 1999 <= count <= max(1999, math.ceil(max(1, tests / 2) / alpha))
-    assert permutations_for(table, AuditSettings(alpha=alpha, permutations=99)) == 99
+    tests = table["editor"].value_counts().max() if calm else 1
+    every, equal = permutations_for(table, AuditSettings(alpha=alpha))
+    assert every == max(1999, math.ceil(1 / alpha))
+    assert tests / (2 * (equal + 1)) < alpha
+    assert every <= equal <= max(every, math.ceil(tests / 2 / alpha))
+    assert permutations_for(table, AuditSettings(alpha=alpha, permutations=99)) == (99, 99)
 
 
 def test_the_detectable_effect_is_that_of_the_correction() -> None:

@@ -192,5 +192,7 @@ def test_permutations_widen_an_interval_and_calibrate_equivalence(low: float, hi
     row = {"editor": "ft", "value": 0.0, "stderr": 0.01, "df": 1e6, "margin": 0.02, "scale": "probability"}
     row |= {"low": low, "high": high, "p": 1.0, "p_t": 1.0, "clusters": {"edit": 100}, "mirror": False, "note": ""}
     found = decide(pd.DataFrame([row]), AuditSettings(**FLOORS), drawn).iloc[0]
+    apart = decide(pd.DataFrame([row]), AuditSettings(**FLOORS), drawn[::2], drawn[1::2]).iloc[0]
+    assert apart["p_equivalence"] == found["p_equivalence"]
     assert found["p_equivalence"] == pytest.approx(equivalence_p(0.0, 0.01, 1e6, 0.02), abs=0.002)
     assert (found["low"], found["high"]) == pytest.approx((min(low, -0.0196), max(high, 0.0196)), abs=1e-4)

@@ -90,7 +90,6 @@ def limit(root: Path, name: str, method: str, array: str, double: bool = False) 
 
     Arrays have the names of tolerances.json: "delta/<parameter>", "loss0", "logp_post_max_abs", ... Where both programs
     compute in `double`, norms of Llama and Mistral are still in float32 (transformers casts): there all of it stays.
-
     Without a gap in the set there is no limit: the test is skipped, with the reason.
     """
     recorded = read(root / "results" / name / "tolerances.json").get(method, {}).get("f64")
