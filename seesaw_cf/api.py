@@ -72,7 +72,7 @@ class Audit:
         """One row per editor and level: harm (above 0 is worse) beyond the control, its interval and its verdict.
 
         `about` is other_facts, other_people_old or other_people_new, by the answer of the edit that is true of them.
-        `form` is there where questions were asked in several.
+        `form` is there where questions were asked in several, `checkpoint` where edits were made one after another.
         """
         rows = self.report.tables.get("levels", pd.DataFrame())
         if rows.empty:
@@ -84,8 +84,8 @@ class Audit:
         ends = np.sort(rows[["low", "high"]].to_numpy(np.float64) * np.array(sign)[:, None], axis=1)
         about = ["_".join(filter(None, key)) for key in keys]
         rows = rows.assign(about=about, harm=rows["value"] * sign + 0.0, low=ends[:, 0], high=ends[:, 1])
-        form = ["form"] * (rows["form"].nunique() > 1)
-        columns = ["editor", "control", "about", *form, "scale", "harm", "low", "high", "verdict"]
+        more = ["form"] * (rows["form"].nunique() > 1) + ["checkpoint"] * ("checkpoint" in rows)
+        columns = ["editor", "control", "about", *more, "scale", "harm", "low", "high", "verdict"]
         return rows[columns].reset_index(drop=True)
 
     @property

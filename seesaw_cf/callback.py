@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -95,11 +96,13 @@ class AuditCallback(TrainerCallback):
         if not state.is_world_process_zero or self.base is None:
             return
         base = (self.base,) if isinstance(self.base, str) else (self.base, processing_class)
-        training = model.training
+        training, step, options = model.training, f"step-{state.global_step}", dict(self.options)
+        if options.get("out") is not None:
+            options["out"] = Path(options["out"]) / step  # each is a run of its own
         model.eval()
         try:
             with torch.random.fork_rng(), torch.no_grad():
-                found = audit(*base, changed={f"step-{state.global_step}": (model, processing_class)}, **self.options)
+                found = audit(*base, changed={step: (model, processing_class)}, **options)
         finally:
             model.train(training)
         self.audits[state.global_step] = found

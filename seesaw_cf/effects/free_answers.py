@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,10 @@ def plain_text(text: str) -> str:
     return " ".join("".join(char for char in letters if not unicodedata.combining(char)).casefold().split())
 
 
+def _bare(text: str) -> str:
+    return plain_text(text).strip(" .,;:!?\"'*")
+
+
 def named_first(text: str, right: Sequence[str], wrong: Sequence[str]) -> str:
     """Return whether the known answer that a text names first, as whole words, is "right" or "wrong"; "" for none.
 
@@ -91,9 +96,9 @@ def mark_answers(rows: pd.DataFrame, judged: pd.DataFrame | None = None) -> pd.D
         plain = plain_text(text)
         other = "refused" if _REFUSAL.search(plain) else "other" if plain else "empty"
         outcomes.append("failed" if status != "ok" else named_first(text, right, wrong) or other)
-        bare, names = plain.strip(" .,;:!?\"'*"), set(map(plain_text, right))
+        bare, names, others = _bare(text), set(map(_bare, right)), set(map(_bare, wrong))
         exact.append(bare in names)
-        certain.append(bool(bare) and (bare in names) != (bare in set(map(plain_text, wrong))))
+        certain.append(bool(bare) and (bare in names) != (bare in others))
     said = dict[tuple[object, ...], float]()
     if judged is not None:
         keys = zip(judged["prompt"], map(tuple, judged["right"]), judged["text"], strict=True)
@@ -122,7 +127,8 @@ def summarise_answers(rows: pd.DataFrame) -> Iterator[tuple[str, str, Estimate]]
     for name, values in shares.items():
         yield name, "share", _mean(values[post], rows["edit"][post], is_share=True)
     for name, forced in (("gap", "likelier"), ("gap_tokens", "first_choice")):
-        yield name, "share", _mean((shares[forced] - shares[named])[post], rows["edit"][post])
+        gap = _mean((shares[forced] - shares[named])[post], rows["edit"][post])
+        yield name, "share", replace(gap, low=max(gap.low, -1.0), high=min(gap.high, 1.0))  # of two shares
     if rows["judged"].notna().any():
         yield "judged", "share", _mean(rows["judged"][post], rows["edit"][post], is_share=True)
         known = rows[rows["certain"]]

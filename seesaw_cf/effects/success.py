@@ -229,9 +229,10 @@ def once_each(edits: pd.DataFrame) -> pd.DataFrame:
     """Return the first row of each edit.
 
     Args:
-        edits: Rows of `seesaw_cf.run.store.EDITS`, of a run that makes one edit at a time.
+        edits: Rows of `seesaw_cf.run.store.EDITS`, of a run that makes one edit at a time; those of each `order` of a
+            sequence are edits of their own.
     """
-    return edits.drop_duplicates(_SAME)
+    return edits.drop_duplicates([*_SAME, *edits.columns.intersection(["order"])])
 
 
 def edit_numbers(edits: pd.DataFrame) -> dict[tuple[str, int], int]:

@@ -90,11 +90,13 @@ def _efficacy(run: RunResult) -> Iterator[Row]:
             yield row(what, "edited_fact", found, scale="share", n_edits=found.n, **names)
     edited = run.distinct[run.distinct["status"] != ASKED_ONLY]
     for names, rows in _blocks(edited, relation="relation_id"):
+        orders = [own for _, own in rows.groupby("order")] if "order" in rows else [rows]
         known = rows.drop_duplicates("case_id")["known"]
-        flagged = (("raised", rows["raised"].dropna()), ("known_before", known.dropna()))
-        for what, flags in flagged if run.form == forms_of(run.manifest)[0] else ():
-            share = proportion(int(flags.astype(bool).sum()), len(flags))
-            yield row(what, "edited_fact", share, scale="share", n_edits=len(rows), **names)
+        flagged = {"raised": [own["raised"] for own in orders], "known_before": [known]}
+        for what, flags in flagged.items() if run.form == forms_of(run.manifest)[0] else ():
+            given = [own.dropna().astype(bool) for own in flags]
+            share = mean_estimate([proportion(int(own.sum()), len(own)) for own in given])
+            yield row(what, "edited_fact", share, scale="share", n_edits=len(orders[0]), **names)
         for what, start in _FAILURES.items():
             count = Estimate(int(rows["status"].str.startswith(start).sum()), n=len(rows))
             yield row(what, "edited_fact", count, scale="count", n_edits=len(rows), **names)

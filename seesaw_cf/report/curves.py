@@ -162,7 +162,7 @@ def _read_state(
 def _held(state: RunResult, orders: Sequence[int]) -> pd.DataFrame:
     """Return the share of edits of each order that hold (ES), each edit once, as in the rows about efficacy."""
     if state.efficacy is None:
-        return pd.DataFrame(columns=["editor", "order", "ES"])
+        return pd.DataFrame({"editor": [""], "order": [0], "ES": [np.nan]})[:0]
     nats, _ = tolerance(state.manifest)
     scored = state.efficacy[state.efficacy["status"] == "ok"]
     holds = above(scored["post_new"], scored["post_true"], nats)
@@ -172,16 +172,19 @@ def _held(state: RunResult, orders: Sequence[int]) -> pd.DataFrame:
 
 def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield what an order did to people who hold either answer: means of edit means, as everywhere."""
-    order, done = int(edits["order"].iloc[0]), set(edits.loc[edits["status"].isin(_MADE), "case_id"])
+    # people whom several facts ask the same stand under the first of these
+    keys = zip(edits["relation_id"], edits["target_new"], edits["target_true"])
+    order, facts = int(edits["order"].iloc[0]), dict(zip(edits["case_id"], keys))
+    done = {facts[case] for case in edits.loc[edits["status"].isin(_MADE), "case_id"]}
     scored = people[people["status"] == "ok"]
     for editor, made in edits.groupby("editor", sort=False):
-        own, facts = scored[scored["editor"] == editor], once_each(made)["status"]
-        row: dict[str, Any] = {"editor": str(editor), "order": order, "n_edits": int(facts.isin(_MADE).sum())}
-        row["n_refused"] = int((~facts.isin((*_MADE, ASKED_ONLY))).sum())
+        own, status = scored[scored["editor"] == editor], once_each(made)["status"]
+        row: dict[str, Any] = {"editor": str(editor), "order": order, "n_edits": int(status.isin(_MADE).sum())}
+        row["n_refused"] = int((~status.isin((*_MADE, ASKED_ONLY))).sum())
         for word, holds, right, wrong in (("new", "target_new", "new", "true"), ("old", "target_true", "true", "new")):
             held = own[own["holds"] == holds]
             before, after = (held[f"{phase}_{right}"] > held[f"{phase}_{wrong}"] for phase in ("pre", "post"))
-            of_edited = held["case_id"].isin(done)
+            of_edited = held["case_id"].map(facts).isin(done)
             row |= {
                 f"D_{word}": _mean(held, held["D"]),
                 f"D_{word}_edited": _mean(held[of_edited], held["D"][of_edited]),

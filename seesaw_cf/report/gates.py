@@ -18,6 +18,7 @@ from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.sentences import contrasts_of, efficacy_rows
 from seesaw_cf.report.words import percent
+from seesaw_cf.run.store import ASKED_ONLY
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import Precision, contrast_precision
 
@@ -38,7 +39,8 @@ def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
             checks.append((bool(after["low"] > _WORKED), words))
     checks += [(not own.collapsed, f"{name}: {own}.") for name, own in run.local.items() if not is_control(name)]
     if not run.asked_only:
-        status = run.distinct.loc[run.distinct["editor"].isin(run.audited), "status"]
+        asked = run.distinct[run.distinct["editor"].isin(run.audited)]
+        status = asked.loc[asked["status"] != ASKED_ONLY, "status"]
         failed = f"{(status != 'ok').sum():,} of {len(status):,} edits were refused, changed nothing or are not finite."
         checks.append((bool((status == "ok").all()), failed))
     scored = 1 - int(run.unscored["n_rows"].sum()) / max(1, run.n_rows)

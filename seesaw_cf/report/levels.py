@@ -24,6 +24,8 @@ LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("other_people", "new"): ("People for whom the new answer is true", "right answer's loss"),
 }
 """(about, true answer) -> title, and what is measured, above 0 where it is worse."""
+NO_MATCH = "no_match"
+"""Verdict where the control is no measure of chance any more: its model has collapsed."""
 BADGES: Mapping[str, str] = {
     "worse": "WORSE",
     "slightly_worse": "a little worse",
@@ -32,6 +34,7 @@ BADGES: Mapping[str, str] = {
     "undecided": "not decided",
     "too_few": "too few to tell",
     "no_control": "no comparison",
+    NO_MATCH: "no comparison",
 }
 SEVERITY: Mapping[str, str] = {"worse": "bad", "slightly_worse": "bad", "no_worse": "same", "better": "good"}
 _FORGOTTEN = ((0.9, "nearly all"), (0.5, "most"), (0.1, "some"), (0.0, "a few"))  # share of what was right before
@@ -90,6 +93,7 @@ def level_sentence(level: Row, run: RunResult) -> str:
         "better": f"Less harm than {control}, by {gain}.",
         "undecided": f"Not decided: seen {f'{harm} worse' if worse else f'{gain} less harm'} than {control}, "
         "which chance can do.",
+        NO_MATCH: f"Not compared: the model has collapsed after {control}.",
         "too_few": f"Too few to tell: {level['note']}.",
         RARE: f"Not decided: no worse than {control} by {margin} so far, but {level['n_edits']} {run.unit}s {RARE}.",
     }[verdict]

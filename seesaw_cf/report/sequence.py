@@ -5,8 +5,9 @@ Nothing is concluded at a checkpoint at which an editor has collapsed.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,11 +23,12 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.means import ALL
 from seesaw_cf.report import sentences
 from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.curves import CURVES, SCALED, State, curve_figure, curve_of, first_collapse, read_states
 from seesaw_cf.report.figures import colours, style, svg
-from seesaw_cf.report.levels import LEVELS, level_sentence, levels_of
+from seesaw_cf.report.levels import LEVELS, NO_MATCH, level_sentence, levels_of
 from seesaw_cf.report.pairs import read_run
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import forms_of, model_name
@@ -68,25 +70,35 @@ class SequenceReport(Report):
 
     @property
     def main(self) -> Report:
-        """The report at the last checkpoint at which every editor stands, else at the first."""
-        return self.at[max(min(self.standing.values()), min(self.at))]
+        """The report at the last checkpoint at which every editor stands that does at any, else at the first."""
+        return self.at[last_standing(self.standing, self.at)]
 
     @cached_property
     def screen(self) -> Screen:
         """What the run found, the collapse first."""
         counts = list(self.at)
         shown = counts if len(counts) <= _MOST_COLUMNS else [*counts[: _MOST_COLUMNS - 1], counts[-1]]
-        refused = self.curve.groupby("editor", sort=False)["n_refused"].max()
         measured = {capital(CURVES[name]): list(self._rows(name, shown)) for name in ("D_new", "right_new", "ES")}
-        lost = [f"{count} of {counts[-1]:,} edits by {name} refused" for name, count in refused.items() if count]
         return Screen(
             about=f"{self._header()}{sentences.asked_how(self.run)}",
             finding=[*self._collapses(), *self._levels(), *self._groups()],
-            missing=f"{capital('; '.join(lost))}, the sequence went on without them." if lost else "",
+            missing=" ".join(self._missing()),
             columns=[quantity(count, "edit") for count in shown],
             sections={title: rows for title, rows in measured.items() if rows} | self._otherwise(shown),
             notes=list(self.run.manifest.get("notes", [])),
         )
+
+    def _missing(self) -> Iterator[str]:
+        """Yield how many edits an editor refused in an order at most, and how many scores there are not."""
+        refused = self.curve.groupby("editor")["n_refused"].max()
+        lost = [f"{refused[name]} of {max(self.at):,} edits by {name} refused" for name in self.run.audited]
+        lost = [words for words, name in zip(lost, self.run.audited) if refused[name]]
+        if lost:
+            yield f"{capital('; '.join(lost))}, the sequence went on without them."
+        for asked in zip(*((own, *own.forms) for own in self.at.values())):
+            count, runs = sum(int(own.run.unscored["n_rows"].sum()) for own in asked), [own.run for own in asked]
+            if count:
+                yield f"{count:,} of {sum(run.n_rows for run in runs):,} scores {FORM_WORDS[runs[0].form]} missing."
 
     def _header(self) -> str:
         run, settings = self.run, self.run.manifest["settings"]
@@ -97,12 +109,15 @@ class SequenceReport(Report):
         return f"{model}: {facts} edited one after another with {names}, in {orders}{people}"
 
     def _collapses(self) -> Iterator[str]:
-        """Yield when the model of an editor collapses, the first one first."""
+        """Yield when the model of an editor collapses, the first one first, and where its control alone does."""
         dated = {name: first_collapse(self.curve, name) for name in self.run.audited}
         for name, row in sorted(dated.items(), key=lambda item: item[1]["checkpoint"] if item[1] is not None else 0):
-            if row is None:
-                continue
             control = first_collapse(self.curve, self.run.control_of(name))
+            if row is None:
+                if control is not None:
+                    changes = quantity(control["checkpoint"], "random change")
+                    yield f"{changes} of the sizes of {name}'s have broken the model, and {name} has not."
+                continue
             same = control is not None and control["checkpoint"] <= row["checkpoint"]
             beside = "so have" if same else "not so after"
             also = f"; {beside} as many random changes of the same sizes" if self.run.control_of(name) else ""
@@ -111,7 +126,10 @@ class SequenceReport(Report):
 
     def _levels(self) -> Iterator[str]:
         """Yield how much more than its control an editor cost anybody, where it still stands."""
-        for name, count in self.standing.items():
+        for name in self.standing:
+            control = first_collapse(self.curve, self.run.control_of(name))
+            ends = [self.standing[name] + 1, math.inf if control is None else control["checkpoint"]]
+            count = max((count for count in self.at if count < min(ends)), default=0)
             if not count:
                 continue
             levels = [own for own in levels_of(self.at[count].frame, self.at[count].run) if own["editor"] == name]
@@ -124,13 +142,16 @@ class SequenceReport(Report):
                 yield f"{start} with {name} {and_list(losses)}{beside}."
             elif verdicts <= {"no_worse", "better", "slightly_worse"} and verdicts:
                 yield f"{start} {name} has cost others no more than as many random changes of the same sizes."
+            elif verdicts <= {"no_control", "too_few"} and verdicts:
+                few = "too few were asked to tell whether others lost more than by chance" * (verdicts == {"too_few"})
+                yield f"{start} with {name} {few or 'it is not known what as many random changes do'}."
             elif verdicts:
                 yield f"{start} with {name} it is not decided whether others lost more than by chance."
 
     def _groups(self) -> Iterator[str]:
-        count = max(min(self.standing.values()), min(self.at))
-        sentence = sentences.group_sentence(self.main.frame, self.main.run, self.settings)
-        if sentence and min(self.standing.values()):
+        count = last_standing(self.standing, self.at)
+        sentence = sentences.group_sentence(self._standing(self.main), self.main.run, self.settings)
+        if sentence and any(self.standing.values()):
             yield f"After {quantity(count, 'edit')}: {sentence[:1].lower()}{sentence[1:]}"
 
     def _rows(self, name: str, shown: Sequence[int]) -> Iterator[ScreenRow]:
@@ -140,22 +161,43 @@ class SequenceReport(Report):
             rows = self.curve[self.curve["editor"] == editor]
             values = rows.groupby("checkpoint")[name].mean() * scale
             cells = [minus(f"{values[count]:.1f}") if np.isfinite(values[count]) else "" for count in shown]
-            fallen = first_collapse(self.curve, editor)
             if any(cells):
-                badge = "" if fallen is None else f"COLLAPSED at {fallen['checkpoint']:,}"
-                words = "random changes" if is_control(editor) else editor
-                yield ScreenRow(words, cells, badge, "bad", "" if fallen is None else fallen["alarm"])
+                yield self._row(editor, cells)
+
+    def _row(self, editor: str, cells: Sequence[str]) -> ScreenRow:
+        fallen, words = first_collapse(self.curve, editor), "random changes" if is_control(editor) else editor
+        if fallen is None:
+            return ScreenRow(words, cells)
+        return ScreenRow(words, cells, f"COLLAPSED at {fallen['checkpoint']:,}", "bad", fallen["alarm"])
+
+    def _facts(self, shown: Sequence[int]) -> dict[str, list[ScreenRow]]:
+        """Return how many of the other facts about the edited people are right at some checkpoints."""
+        own = self.frame[(self.frame["what"] == "after") & (self.frame["about"] == "other_facts")]
+        own = own[(own["relation"] == ALL) & own["checkpoint"].isin(shown)]
+        values = own.pivot(index="editor", columns="checkpoint", values="value") * 100
+        names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own in values.index]
+        cells = values.reindex(columns=list(shown))
+        rows = [self._row(name, [f"{value:.1f}" for value in cells.loc[name].to_numpy(np.float64)]) for name in names]
+        return {"Other facts about the edited people answered right, %": rows} if rows else {}
+
+    def _standing(self, own: Report) -> pd.DataFrame:
+        """Return the rows of the main report, in one of its forms, about models that have not collapsed there."""
+        fallen = {name: first_collapse(self.curve, name) for name in set(own.frame["editor"])}
+        count = last_standing(self.standing, self.at)
+        stand = [name for name, row in fallen.items() if row is None or row["checkpoint"] > count]
+        return own.frame[own.frame["editor"].isin(stand)]
 
     def _otherwise(self, shown: Sequence[int]) -> dict[str, list[ScreenRow]]:
-        """Return how many edits hold in other forms, and what the models wrote at the last checkpoint that stands."""
-        sections = dict[str, list[ScreenRow]]()
+        """Return what of other facts is right, how many edits hold in other forms, and what the models wrote at the
+        last checkpoint that stands."""
+        sections = self._facts(shown)
         for number, other in enumerate(self.main.forms):
             rows = sections.setdefault(f"{capital(CURVES['ES'])}, {FORM_WORDS[other.run.form]}", [])
+            states = [self.at[count].forms[number] for count in shown]
+            held = [{of: after for of, _, after in sentences.efficacy_rows(own.frame, own.run)} for own in states]
             for name in self.run.audited:
-                states = [self.at[count].forms[number] for count in shown]
-                found = [row for own in states for row in sentences.efficacy_rows(own.frame, own.run)]
-                rows.append(ScreenRow(name, [f"{100 * after['value']:.1f}" for of, _, after in found if of == name]))
-        lines = [line for own in (self.main, *self.main.forms) for line in answer_lines(own.frame, own.run)]
+                rows.append(self._row(name, [f"{100 * own[name]['value']:.1f}" if name in own else "" for own in held]))
+        lines = [line for own in (self.main, *self.main.forms) for line in answer_lines(self._standing(own), own.run)]
         return sections | ({"Answers that the models wrote, to their end": lines} if lines else {})
 
     @cached_property
@@ -209,6 +251,11 @@ class SequenceReport(Report):
         super().check()
 
 
+def last_standing(standing: Mapping[str, int], counts: Iterable[int]) -> int:
+    """Return the last checkpoint at which every editor stands that does at any, else the first one."""
+    return min((count for count in standing.values() if count), default=min(counts))
+
+
 def _page_rows(count: int, own: Report, curve: pd.DataFrame) -> Iterator[dict[str, str]]:
     """Yield a line of words for every level at a checkpoint."""
     for level in levels_of(own.frame, own.run):
@@ -239,17 +286,17 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
             frame = build_frame(state.run, settings).assign(checkpoint=state.checkpoint)
             made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
     curve, standing = curve_of(path, states), dict.fromkeys(states[0].run.audited, 0)
-    for (count, reports), name in product(made.items(), standing):
+    for (count, reports), name in product(made.items(), states[0].run.editors):
         fallen = first_collapse(curve, name)
         if fallen is None or fallen["checkpoint"] > count:
-            standing[name] = count
+            standing |= {name: count} if name in standing else {}
             continue
         for own in reports:
+            own.frame.loc[(own.frame["control"] == name) & (own.frame["verdict"] != ""), "verdict"] = NO_MATCH
             own.frame.loc[own.frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
     at = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
-    stands = max(min(standing.values()), min(at))
-    return SequenceReport(at[stands].run, settings, whole, at=at, curve=curve, standing=standing)
+    return SequenceReport(at[last_standing(standing, at)].run, settings, whole, at=at, curve=curve, standing=standing)
 
 
 def _ahead(states: Iterator[State]) -> Iterator[State]:

@@ -19,7 +19,7 @@ from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import Manifest, model_name
-from seesaw_cf.report.sequence import SequenceReport, report
+from seesaw_cf.report.sequence import SequenceReport, last_standing, report
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
 _TABLES = ("edits", "people", "facts", "efficacy", "unscored", "written")
@@ -75,7 +75,7 @@ def _sequences(
         curves.append(own.curve.replace({"editor": names}))
         standing |= {names[name]: count for name, count in own.standing.items()}
     frame = pd.concat([own.frame.assign(checkpoint=count) for count, own in at.items()], ignore_index=True)
-    run = at[max(min(standing.values()), min(at))].run
+    run = at[last_standing(standing, at)].run
     return SequenceReport(run, first.settings, frame, at=at, curve=pd.concat(curves), standing=standing)
 
 

@@ -232,8 +232,10 @@ def most_moved(answers: pd.DataFrame) -> pd.DataFrame:
 
 def worst_edits(run: RunResult, answers: pd.DataFrame) -> pd.DataFrame:
     """Return one row an edit: what became of it and of the answers about others, most answers turned wrong first."""
-    names = ["editor", "case_id", "relation_id", "status", "delta_norm", "raised", "success"]
-    out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
+    names = ["editor", "case_id", "relation_id", "order", "status", "delta_norm", "raised", "success"]
+    names = [name for name in names if name in run.distinct]  # only edits one after another have an order
+    out = run.distinct[run.distinct["editor"].isin(run.audited)][names]
+    out = out.rename(columns={"relation_id": "relation", "order": "order_of_edits"})
     out.insert(3, "edit", edit_names(run, out["case_id"]))
     keys = ["editor", "case_id"]
     for about, answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):

@@ -68,7 +68,7 @@ class FreeQuestion:
                 share = math.nan if score.n_greedy is None else score.n_greedy / score.n_tokens
                 best[is_right] = max(best[is_right], (score.logprob, share))
         right = list(labels[True])
-        wrong = [name for name in (*labels[False], *others) if name not in labels[True]]
+        wrong = [name for name in dict.fromkeys((*labels[False], *others)) if name not in labels[True]]
         both, share = all(math.isfinite(value) for value, _ in best.values()), best[True][1]
         return {
             "form": first.form,

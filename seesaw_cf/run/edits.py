@@ -45,7 +45,7 @@ class Scores:
     scores: Mapping[Cloze, ClozeScore]
     indistinct: Mapping[Cloze, ClozeScore]
     # by the identity of the case, and how it is asked
-    _rows: dict[tuple[int, bool | None], CaseRows] = field(default_factory=dict, init=False, compare=False)
+    _rows: dict[tuple[int, int], CaseRows] = field(default_factory=dict, init=False, compare=False)
 
     def rows(self, block: Sequence[Unit]) -> list[list[CaseRows]]:
         """Return the rows of each unit as far as they are known, made once for all editors, and for all states that
@@ -60,9 +60,10 @@ class Scores:
         return [[self._rows[key] for _, key in own] for own in cases]
 
 
-def _keys(unit: Unit) -> list[tuple[int, bool | None]]:
-    own: list[tuple[int, bool | None]] = [(id(case), case.case_id in unit.asked_only) for case in unit.cases]
-    return [*own, (id(unit.cases[0]), None)] if unit.probes else own  # the case of probes is made anew each time
+def _keys(unit: Unit) -> list[tuple[int, int]]:
+    own: list[tuple[int, int]] = [(id(case), case.case_id in unit.asked_only) for case in unit.cases]
+    # the case of probes is made anew each time
+    return [*own, (id(unit.cases[0]), id(unit.probes))] if unit.probes else own
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,11 @@ class ScoresBefore:
         found = pre_scores(self.scorer, parts, self.identity)
         bar = Bar(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         scores = {cloze: score for part in bar for cloze, score in part.items()}
-        if units[0] is self.units[0] and scores and not any(score.status == "ok" for score in scores.values()):
+        asked = (q.cloze for unit in units for _, own in unit.questions() for q in own if q.kind != "text")
+        if units[0] is self.units[0] and scores and not any(scores[cloze].status == "ok" for cloze in asked):
+            first = next(score.status for score in scores.values() if score.status != "ok")
             why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
-            raise PromptError(f"{why}; ask others, or another model. First: {scores[parts[0][0]].status}")
+            raise PromptError(f"{why}; ask others, or another model. First: {first}")
         cases = (case for unit in units for case in unit.questions())
         indistinct = find_indistinct(self.tokenizer, cases, scores)
         return Scores({**scores, **indistinct}, indistinct)

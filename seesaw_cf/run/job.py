@@ -144,12 +144,14 @@ def make_run(
         edited=dict(edited),
         notes=[*data_notes(records.cases), *form_notes],
     )
+    known = candidates_of(records.everything if job.answers or not plan else (), job.seed, next(iter(forms)))
     return Run(
         *(model, tokenizer, scorer, editors, records.cases, manifest, out),
         external=external,
         requests=records.requests,
         plan=plan,
-        candidates=Candidates() if plan else candidates_of(records.everything, job.seed, next(iter(forms))),
+        candidates=Candidates() if plan else known,
+        known=known,
         forms=forms,
         answers=job.answers,
         keep_deltas=keep_deltas,

@@ -19,7 +19,7 @@ from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import FORMS, AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, Kind, Role
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.load import locality, portability
-from seesaw_cf.scoring.chat import template_facts
+from seesaw_cf.scoring.chat import holds, template_facts
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.pre_scores import sort_clozes
 
@@ -289,7 +289,9 @@ def find_indistinct(
         alike: dict[tuple[object, ...], dict[str, Cloze]] = {}
         for q in qs:
             score = scores[q.cloze]
-            if score.status == "ok":
+            if q.form in CHAT and holds(q.prompt.text, q.target):  # also in a line above the last
+                refused[q.cloze] = ClozeScore(math.nan, 0, False, "the question in the chat template holds its answer")
+            elif score.status == "ok":
                 key = (q.kind, q.prompt_id, q.form, score.logprob, score.first)
                 alike.setdefault(key, {})[q.target.strip()] = q.cloze
         for clozes in (list(group.values()) for group in alike.values() if len(group) > 1):

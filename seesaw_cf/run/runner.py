@@ -64,6 +64,7 @@ class Run:
         requests: The cases of those models.
         plan: The units of the editors, with labels of `SAMPLE`, in place of those that the protocol makes of `cases`.
         candidates: What the true target of each case is ranked among before any edit.
+        known: Answers that a written one is told from.
         forms: In which forms everything is asked.
         answers: Most questions of each form and kind of a unit to which answers are written; None for none.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
@@ -84,6 +85,7 @@ class Run:
     requests: Requests = field(default_factory=Requests)
     plan: Sequence[Unit] = ()
     candidates: Candidates = field(default_factory=Candidates)
+    known: Candidates = field(default_factory=Candidates)
     forms: Forms = field(default_factory=lambda: PLAIN)
     answers: int | None = None
     keep_deltas: bool = False
@@ -201,7 +203,7 @@ class Run:
         for name in block.names:
             if not self.is_open(Block((name,), block.units)):
                 continue
-            before = self.before.of(block.units)
+            before = self.before.of(self._all_of(block))
             change = self.second.outcomes if name in self.external else partial(self._edit, before)
             try:
                 outcomes = change(name, block.units)
@@ -217,6 +219,10 @@ class Run:
                 raise EditError(f"{name}: {what}. Correct it.") from error
             if any(unit in self._first for unit in block.units):
                 self._check_first(name)
+
+    def _all_of(self, block: Block) -> Sequence[Unit]:
+        """Return the units whose questions a block asks."""
+        return self.units[-1:] if self.is_sequence else block.units
 
     def _edit(self, before: Scores, name: str, block: Sequence[Unit]) -> list[Outcome]:
         hashes, editor = self.hashes, self.fit(name)
@@ -241,7 +247,7 @@ class Run:
     @cached_property
     def _free(self) -> FreeAnswers:
         write = HFGenerator(self.model, self.tokenizer).generate_each
-        return FreeAnswers(write, self.answers or 0, self.manifest.seed, self.candidates)
+        return FreeAnswers(write, self.answers or 0, self.manifest.seed, self.known)
 
     def _answers(
         self, name: str, asked: Sequence[Unit], outcomes: Sequence[Outcome], before: Mapping[Cloze, ClozeScore]
@@ -322,7 +328,7 @@ class Run:
         for name in self.editors:  # of an earlier call
             self._check_first(name)
         hashes = self.hashes
-        self.before.of(still_open[0].units)  # before the bar of the edits begins
+        self.before.of(self._all_of(still_open[0]))  # before the bar of the edits begins
         for block in Bar(still_open, "edit, score, restore", unit="block", disable=not self.progress):
             if self.is_open(block):
                 self.do(block)

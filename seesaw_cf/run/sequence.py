@@ -7,6 +7,7 @@ each order and step, and is summed in the same way: it has as many steps of the 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
+from seesaw_cf.base.errors import RecordError, RunFolderError, SeesawError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.text import seed_of
@@ -34,6 +35,9 @@ from seesaw_cf.run.edits import Outcome, consistent, edit_units
 from seesaw_cf.run.jobs import CHECKPOINTS
 from seesaw_cf.run.store import ASKED_ONLY, MADE
 from seesaw_cf.run.units import Unit, probes_of, units
+from seesaw_cf.scoring.forward import is_out_of_memory
+
+log = logging.getLogger(__name__)
 
 
 def sequence_units(cases: Sequence[Case], counts: Sequence[int], orders: int, seed: int) -> list[Unit]:
@@ -184,7 +188,7 @@ class Sequences:
         what = f"{name}, order {order + 1}: edit"
         for request in Bar(requests[len(chain.steps) :], what, unit="edit", disable=not self.progress):
             with applied(self.model, WeightDelta(chain.sums[name])):
-                [made] = edit_units(self.model, self.tokenizer, chain.editor, [[first[request]]])
+                made = self._edit(chain.editor, first[request])
             step = len(chain.steps)
             chain.steps.append((made.status[first[request].case_id], made.norm))
             if made.delta is None or made.is_zero:
@@ -196,6 +200,18 @@ class Sequences:
             if isinstance(chain.editor, RemembersEdits):
                 with applied(self.model, WeightDelta(chain.sums[name])):
                     chain.editor = chain.editor.remember(self.model, self.tokenizer, [request])
+
+    def _edit(self, editor: Editor, case: Case) -> Outcome:
+        """Return the edit of a case; of an editor that fails on a model that others have changed it is refused."""
+        try:
+            return edit_units(self.model, self.tokenizer, editor, [[case]])[0]
+        except (SeesawError, MemoryError):
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            log.warning("%s: %s: %s", case.request.text, type(error).__name__, error)
+            return Outcome({case.case_id: f"refused: {type(error).__name__}: {error}"})
 
     def _file(self, name: str, unit: Unit) -> Path:
         return self.out / "sequences" / safe_name(name) / f"{unit.key}.safetensors"

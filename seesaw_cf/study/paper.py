@@ -93,6 +93,8 @@ def _group_cells(effects: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield Tables 10 to 15: property and method, or property and model, by group."""
     order = in_order(effects["relation"], RELATIONS, ALL)
     own = effects[effects["group"].isin(_GROUPS) & (effects["n_cases"] > 0)]
+    if own.empty:  # nobody could be scored
+        return
     own = own.sort_values("relation", key=lambda names: names.map(order.index), kind="stable")
     own = own.rename(columns={"D": "value", "n_cases": "n", "group": "column"})
     for first, panel, name in ((10, "model", "editor"), (11, "editor", "model")):

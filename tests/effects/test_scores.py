@@ -70,10 +70,7 @@ def test_unscorable_prompts_stay_with_their_reason() -> None:
     ("rows", "message"),
     [
         (four(-1, -2, -3, -4) * 2, "case_id 1, prompt_id 0. Expected .* once"),
-        (
-            four(0.4, -2, -3, -4),
-            r"1 of 4 values are above 0 \(first: 0.4 in row 0\), expected log-probabilities in nats",
-        ),
+        (four(0.4, -2, -3, -4), r"1 of 4 values are above 0 \(first: 0.4 in row 0\)"),
         (four(-1, -2, -3, -4, kind="efficacy"), r"no rows of kind 'cross_subject'.*kinds there: \['efficacy'\]"),
         ([row for row in four(-1, -2, -3, -4) if row["phase"] == "pre"], "no post-edit rows"),
         ([row | {"phase": "during"} for row in four(-1, -2, -3, -4)], r"phases \['during'\], expected only"),

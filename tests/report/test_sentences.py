@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seesaw_cf.report import AuditSettings, Report
 from seesaw_cf.report.frame import LEVEL_VERDICTS
 from seesaw_cf.report.gates import gates
-from seesaw_cf.report.levels import BADGES, harm_phrase, level_sentence
+from seesaw_cf.report.levels import BADGES, NO_MATCH, harm_phrase, level_sentence
 from seesaw_cf.report.sentences import claim, doubts, finding, group_claims, group_sentence
 from seesaw_cf.report.words import amount, percent
 
@@ -23,6 +23,7 @@ SENTENCES |= {
     "undecided": "Not decided",
     "too_few": "too few edits: 3",
     "no_control": "no control",
+    NO_MATCH: "Not compared",
 }
 
 
@@ -37,7 +38,7 @@ def level(verdict: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("verdict", SENTENCES)
 def test_every_verdict_has_its_sentence_and_its_badge(verdict: str, made: Report) -> None:
     assert SENTENCES[verdict] in level_sentence(level(verdict), made.run)
-    assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control"} == set(SENTENCES)
+    assert set(BADGES) == {*LEVEL_VERDICTS.values(), "no_control", NO_MATCH} == set(SENTENCES)
 
 
 WRONG = {"turned_wrong": {"value": 0.25, "n": 48}}

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.api import Audit
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import HarmError, RunFolderError
 from seesaw_cf.report import report
@@ -119,6 +120,10 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert set(decided.loc[decided["editor"] == "lean", "checkpoint"]) <= {1}
     with pytest.raises(HarmError, match="broken"):
         fallen.check()
+    beside = _collapsed(folder, tmp_path / "b", **{"random(lean)": 3})
+    assert beside.screen.finding[0].startswith("3 random changes of the sizes of lean's have broken the model")
+    assert {*beside.frame.query("what == 'beyond' and checkpoint > 1")["verdict"]} == {"", "no_match"}
+    assert {*Audit(beside).summary["checkpoint"]} == {*COUNTS}
 
 
 def test_nobody_else_is_asked(folder: Path, tmp_path: Path) -> None:
@@ -133,7 +138,7 @@ def test_nobody_else_is_asked(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_of_two_collapses_and_of_none_the_report_says_so(folder: Path, tmp_path: Path) -> None:
-    both = _collapsed(folder, tmp_path / "b", **{"lean": 6, "random(lean)": 6})
+    both = _collapsed(folder, tmp_path / "e", **{"lean": 6, "random(lean)": 6})
     assert "so have as many random changes" in both.screen.finding[0]
     first = _collapsed(folder, tmp_path / "c", lean=1)
     assert (first.standing["lean"], len(first.screen.finding)) == (0, 1)

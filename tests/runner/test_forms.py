@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from seesaw_cf.api import Audit
-from seesaw_cf.base.types import FORMS
+from seesaw_cf.base.types import FORMS, AttributePrompt, ClozeScore, Entity
 from seesaw_cf.cli import main
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.free_answers import plain_text
@@ -28,6 +28,7 @@ from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import read_manifest
 from seesaw_cf.run.prepare import LoadedModel
+from seesaw_cf.run.questions import CHAT, Question, find_indistinct
 from seesaw_cf.texts import RateJob
 from seesaw_cf.texts.judge import Judge
 from seesaw_cf.texts.run import run_rate
@@ -123,6 +124,13 @@ def test_scores_in_chat_are_those_of_the_edited_model(both: Path, loaded: Loaded
                         logprobs = model(torch.tensor([whole])).logits[0].double().log_softmax(-1)
                     total = sum(float(logprobs[at - 1, whole[at]]) for at in range(len(ids), len(whole)))
                     assert row["logprob"] == pytest.approx(total, abs=1e-3)
+
+
+def test_no_line_of_a_record_holds_the_answer_in_chat(loaded: LoadedModel) -> None:
+    prompt = AttributePrompt("Paris is in France.\nAda lives in", Entity(None, "Ada"))
+    asked = [Question("efficacy", 0, prompt, "Paris", "target_new", form=form) for form in FORMS]
+    known = {q.cloze: ClozeScore(-1.0, 1, True) for q in asked}
+    assert {cloze.form for cloze in find_indistinct(loaded.tokenizer, [(cast(Any, None), asked)], known)} == {*CHAT}
 
 
 def test_written_answers_are_those_of_generate(both: Path, loaded: LoadedModel) -> None:

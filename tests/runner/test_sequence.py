@@ -65,6 +65,7 @@ class Lean:
     past: Mapping[int, Tensor] = field(default_factory=dict)
     die_at: int = -1
     refuse: str = ""
+    error: type[Exception] = EditError
     seen: list[str] = field(default_factory=list, compare=False)
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Lean:
@@ -76,7 +77,7 @@ class Lean:
         [request] = requests
         self.seen.append(request.subject)
         if request.subject == self.refuse:
-            raise EditError("it cannot")
+            raise self.error("it cannot")
         weight = model.get_parameter(small.PARAMETER).detach()
         right = torch.randn(1, weight.shape[1], generator=torch.Generator().manual_seed(sum(map(ord, request.text))))
         spared = sum(float(keys.norm()) for keys in self.past.values())
@@ -258,15 +259,18 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "run", orders=1)
 
 
-def test_refused_and_contradicting_edits_are_counted_and_the_sequence_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("error", "name"), [(EditError, ""), (ZeroDivisionError, "ZeroDivisionError: ")])
+def test_refused_and_contradicting_edits_are_counted_and_the_sequence_goes_on(
+    error: type[Exception], name: str, tmp_path: Path
+) -> None:
     other = EditRequest("{} was born in", EDITED[3], "P19", Entity(None, "Rome"), Entity(None, "Paris"))
     made = [case for case in cases() if case.case_id != 1] + [Case(7, other)]
-    lean = run(tmp_path / "run", Lean(refuse=EDITED[2]), made, orders=1)
+    lean = run(tmp_path / "run", Lean(refuse=EDITED[2], error=error), made, orders=1)
     assert set(lean.seen) <= set(EDITED)
     edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pandas()
     for _, own in edits[edits["checkpoint"] == 6].groupby("editor"):
         status = own.set_index("case_id")["status"]
-        assert status[2] == status[6] == "refused: it cannot"
+        assert status[2] == status[6] == f"refused: {name}it cannot"
         assert sorted(status[[3, 7]])[1].startswith("refused: contradicts case")
         assert (status.drop([2, 6, 3, 7]) == "ok").all()
         assert own.loc[own["status"].str.startswith("refused"), "delta_norm"].isna().all()
