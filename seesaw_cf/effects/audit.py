@@ -22,6 +22,7 @@ from seesaw_cf.effects.estimands import group_contrasts, toward_truth
 from seesaw_cf.effects.means import AXES, CLUSTERS, SCALES, Names, sort_prompts
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.multiple import adjust_families, permutation_level, permutation_p, step_down
 from seesaw_cf.stats.verdicts import REACH, Verdict, equivalence_p, minimum_detectable_effect, verdict
 
@@ -175,10 +176,11 @@ def _is_test(table: pd.DataFrame) -> pd.Series:
 
 
 def _equal_by_t(table: pd.DataFrame, settings: AuditSettings) -> pd.Series:
-    """Return which contrasts t shows to be equal."""
+    """Return which contrasts t shows to be equal, of as many edits as that takes."""
     tests = table[_is_test(table)]
     same = adjust_families(tests.assign(p=_equivalence(tests)), settings.family)["p_adjusted"]
-    return (same < settings.alpha).reindex(table.index, fill_value=False)
+    enough = tests["clusters"].map(lambda counts: counts.get("edit", FEW_EDITS) >= FEW_EDITS).astype(bool)
+    return ((same < settings.alpha) & enough).reindex(table.index, fill_value=False)
 
 
 def _equivalence(table: pd.DataFrame) -> Floats:
