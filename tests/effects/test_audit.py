@@ -133,8 +133,8 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
 
 @given(st.lists(st.sampled_from(["memit", "ft"]), min_size=1, max_size=600), st.floats(1e-3, 0.2), st.booleans())
 def test_permutations_are_enough_for_what_t_shows(editors: list[str], alpha: float, calm: bool) -> None:
-    table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False, "value": 0.0 if calm else 0.1})
-    table = table.assign(stderr=0.001 if calm else 0.1, df=200.0, margin=0.02, clusters=[{"edit": 80}] * len(table))
+    table = pd.DataFrame({"editor": editors, "clusters": [{"edit": 80}] * len(editors), "p": 0.5, "mirror": False})
+    table = table.assign(value=0.0 if calm else 0.1, stderr=0.001 if calm else 0.1, df=200.0, margin=0.02)
     tests = table["editor"].value_counts().max() if calm else 1
     every, equal = permutations_for(table, AuditSettings(alpha=alpha))
     assert every == max(1999, math.ceil(1 / alpha))
