@@ -155,11 +155,9 @@ def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
         logprobs: (candidates,), nats.
         gold: (candidates,), which of them are true.
     """
-    return (
-        float(np.logaddexp.reduce(logprobs[gold]) - np.logaddexp.reduce(logprobs[~gold]))
-        if gold.any() and not gold.all()
-        else np.nan
-    )
+    if gold.all() or not gold.any():
+        return np.nan
+    return float(np.logaddexp.reduce(logprobs[gold]) - np.logaddexp.reduce(logprobs[~gold]))
 
 
 def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = _NATS) -> dict[str, Any]:

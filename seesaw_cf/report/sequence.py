@@ -91,8 +91,8 @@ class SequenceReport(Report):
     def _missing(self) -> Iterator[str]:
         """Yield how many edits an editor refused in an order at most, and how many scores there are not."""
         refused = self.curve.groupby("editor")["n_refused"].max()
-        lost = [f"{refused[name]} of {max(self.at):,} edits by {name} refused" for name in self.run.audited]
-        lost = [words for words, name in zip(lost, self.run.audited) if refused[name]]
+        names = [name for name in self.run.audited if refused[name]]
+        lost = [f"{refused[name]} of {max(self.at):,} edits by {name} refused" for name in names]
         if lost:
             yield f"{capital('; '.join(lost))}, the sequence went on without them."
         for asked in zip(*((own, *own.forms) for own in self.at.values())):
