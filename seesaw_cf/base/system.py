@@ -9,14 +9,16 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seesaw_cf.base.types import JsonObject
 
 _LOG = logging.getLogger(__name__)
+Item = TypeVar("Item")
 
 _PATIENCE = 1.0  # seconds
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
@@ -110,6 +112,15 @@ def file_lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield items, none of them None; the next one is made meanwhile, on another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(next, items, None)
+        while (item := making.result()) is not None:
+            making = pool.submit(next, items, None)
+            yield item
 
 
 # What the C library does with memory that arrays have freed: keep it for the next ones, or give it back.

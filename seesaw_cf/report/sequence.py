@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -20,6 +19,7 @@ import pandas as pd
 
 from seesaw_cf.base.errors import HarmError
 from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.system import ahead
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
@@ -281,7 +281,7 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
     states, made = list[State](), dict[int, list[Report]]()
     for form in ("", *forms_of(manifest)[1:]):
-        for state in _ahead(read_states(path, floors, form)):
+        for state in ahead(read_states(path, floors, form)):
             states += [] if form else [state]
             frame = build_frame(state.run, settings).assign(checkpoint=state.checkpoint)
             made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
@@ -297,15 +297,6 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     at = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
     return SequenceReport(at[last_standing(standing, at)].run, settings, whole, at=at, curve=curve, standing=standing)
-
-
-def _ahead(states: Iterator[State]) -> Iterator[State]:
-    """Yield states; the next one is read meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(next, states, None)
-        while (state := reading.result()) is not None:
-            reading = pool.submit(next, states, None)
-            yield state
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

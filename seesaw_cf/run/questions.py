@@ -250,7 +250,8 @@ def score_table(editor: str, parts: Iterable[tuple[CaseRows, Mapping[Cloze, Cloz
     targets = [cloze.target for (rows, _), own in zip(parts, then) for pair in zip(rows.first, own) for cloze in pair]
     pre = [rows.before[cloze] for rows, _ in parts for cloze in rows.first]
     scores = [score for pair in zip(pre, now, strict=True) for score in pair]
-    columns = dict(zip(ClozeScore._fields, zip(*scores))) or dict.fromkeys(ClozeScore._fields, ())
+    # not zip(*scores), whose many iterators set off the garbage collector
+    columns = {name: list(map(operator.attrgetter(name), scores)) for name in ClozeScore._fields}
     filled = {
         **columns,
         "logprob": [value if text == "ok" else None for value, text in zip(columns["logprob"], columns["status"])],

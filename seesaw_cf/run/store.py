@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.base.files import atomic_path, safe_name
+from seesaw_cf.base.system import ahead
 from seesaw_cf.base.tables import PARQUET, read_table, write_table
 from seesaw_cf.base.types import JsonObject, TableRow
 from seesaw_cf.effects.answers import LEAST_LOCAL, knowledge, locality
@@ -161,16 +162,20 @@ class Store:
             )
         facts, held = list[JsonObject](), list[pa.Table]()
         with atomic_path(self.folder / name) as file, pq.ParquetWriter(file, self.schema, **PARQUET) as writer:
-            for key in keys:
-                shard = self.read(key, form)
-                if read is not None:
-                    read(key, shard)
+            for shard in ahead(self._shards(keys, form, read)):
                 facts.append(shard.facts)
                 held.append(shard.table)
-                if key is keys[-1] or sum(table.num_rows for table in held) >= _ROWS_PER_GROUP:
+                if len(facts) == len(keys) or sum(table.num_rows for table in held) >= _ROWS_PER_GROUP:
                     writer.write_table(pa.concat_tables(held))
                     held.clear()
         return facts
+
+    def _shards(self, keys: Sequence[Key], form: str, read: Callable[[Key, Shard], None] | None) -> Iterator[Shard]:
+        for key in keys:
+            shard = self.read(key, form)
+            if read is not None:
+                read(key, shard)
+            yield shard
 
     def _metadata(self, file: Path) -> Mapping[bytes, bytes]:
         metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
