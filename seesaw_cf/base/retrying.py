@@ -150,7 +150,7 @@ def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
         _STAGES.append(bar)
         try:
             yield
-            bar.update(number - bar.n)
+            bar.update(max(number, bar.n) - bar.n)
         finally:
             _STAGES.remove(bar)
             bar.disable = bar.disable or not bar.n  # nothing was drawn: what was refused leaves no line
@@ -161,4 +161,5 @@ def stage(name: str) -> None:
     log.info("%s", name)
     for bar in _STAGES[-1:]:
         bar.set_postfix_str(name)
+        bar.total = max(bar.total or 0, bar.n + 1)  # forms and checkpoints are known once the work has begun
         bar.update()

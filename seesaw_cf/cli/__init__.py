@@ -96,9 +96,13 @@ def _run(words: list[str]) -> None:
     everywhere = {word for word in words if word in _EVERYWHERE}
     words = [word for word in words if word not in _EVERYWHERE]
     asks = bool(everywhere & {"-h", "--help"})
-    if not words:
-        titles = {title: {name: about for name, (_, about) in group.items()} for title, group in GROUPS.items()}
-        say(commands_help(titles) if asks else WAYS_IN)
+    below = [name for name in COMMANDS if [name.split()[0]] == words and name != words[0]]
+    if not words or (asks and below):
+        titles = {
+            title: {name: about for name, (_, about) in group.items() if not words or name in below}
+            for title, group in GROUPS.items()
+        }
+        say(commands_help({title: group for title, group in titles.items() if group}) if asks else WAYS_IN)
         return
     if words == ["--version"]:
         say(f"seesaw-cf {__version__}")

@@ -211,13 +211,19 @@ def first_collapse(curve: pd.DataFrame, editor: str) -> Mapping[str, Any] | None
     return rows_of(own)[0] if len(own) else None
 
 
+def standing_rows(curve: pd.DataFrame, editor: str) -> pd.DataFrame:
+    """Return the rows of an editor before it collapses in any order: from there on there is no mean."""
+    own, fallen = curve[curve["editor"] == editor], first_collapse(curve, editor)
+    return own if fallen is None else own[own["checkpoint"] < fallen["checkpoint"]]
+
+
 def curve_figure(frame: pd.DataFrame, curve: pd.DataFrame, editor: str, control: str, colour: str) -> Figure:
     """Return every measure against the number of edits, on the same axes for all editors.
 
     Args:
         frame: Rows of the report's frame at every checkpoint, for the intervals.
         curve: The table curve.
-        editor: Drawn in `colour`, a hollow mark where its model has collapsed.
+        editor: Drawn in `colour`; orders in which its model has collapsed have hollow marks, and no mean.
         control: Dashed in grey; "" for none.
         colour: Of the editor.
     """
@@ -232,11 +238,10 @@ def curve_figure(frame: pd.DataFrame, curve: pd.DataFrame, editor: str, control:
             rows = curve[curve["editor"] == own]
             for _, order in rows.groupby("order"):
                 ax.plot(order["checkpoint"], factor * order[name], color=ink, linewidth=0.5, alpha=0.5)
-            means = rows.groupby("checkpoint").agg(value=(name, "mean"), alarm=("alarm", "max"))
-            ax.plot(means.index, factor * means["value"], line, color=ink)
-            for fallen, marks in means.groupby(means["alarm"] != ""):
-                face = "white" if fallen else ink
-                ax.plot(marks.index, factor * marks["value"], "o", markersize=4.5, color=ink, markerfacecolor=face)
+            means, fallen = standing_rows(curve, own).groupby("checkpoint")[name].mean(), rows[rows["alarm"] != ""]
+            ax.plot(means.index, factor * means, f"{line}o", markersize=4.5, color=ink)
+            hollow = {"color": ink, "markerfacecolor": "white", "markersize": 4.5}
+            ax.plot(fallen["checkpoint"], factor * fallen[name], "o", **hollow)
             low, high = (factor * band for band in _band(frame, own, name))
             ax.fill_between(low.index, low, high, color=ink, alpha=0.2, linewidth=0)
         ax.set_title(CURVES[name])

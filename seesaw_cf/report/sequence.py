@@ -26,7 +26,16 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report import sentences
 from seesaw_cf.report.build import build_frame
-from seesaw_cf.report.curves import CURVES, SCALED, State, curve_figure, curve_of, first_collapse, read_states
+from seesaw_cf.report.curves import (
+    CURVES,
+    SCALED,
+    State,
+    curve_figure,
+    curve_of,
+    first_collapse,
+    read_states,
+    standing_rows,
+)
 from seesaw_cf.report.figures import colours, style, svg
 from seesaw_cf.report.levels import LEVELS, NO_MATCH, level_sentence, levels_of
 from seesaw_cf.report.pairs import read_run
@@ -50,7 +59,8 @@ _METHOD = (
     "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
     "asked at every checkpoint, and nobody who is edited. The control makes as many random changes of the same sizes. "
     "A line is the mean over orders with its 95 % interval over facts and people; thin lines are single orders. "
-    "A hollow mark: the model has collapsed (the perplexity of plain texts doubled, or the entropy of answers halved)."
+    "A hollow mark: the model has collapsed (the perplexity of plain texts doubled, or the entropy of answers halved), "
+    "and no mean is taken there."
 )
 
 
@@ -158,9 +168,9 @@ class SequenceReport(Report):
         """Yield a measure of every editor, and of its control below it, at some checkpoints."""
         scale = 100 if name in SCALED else 1
         for editor in (own for audited in self.run.audited for own in (audited, self.run.control_of(audited)) if own):
-            rows = self.curve[self.curve["editor"] == editor]
-            values = rows.groupby("checkpoint")[name].mean() * scale
-            cells = [minus(f"{values[count]:.1f}") if np.isfinite(values[count]) else "" for count in shown]
+            rows = standing_rows(self.curve, editor)
+            values = (rows.groupby("checkpoint")[name].mean() * scale).reindex(list(shown))
+            cells = _cells(values)
             if any(cells):
                 yield self._row(editor, cells)
 
@@ -177,7 +187,7 @@ class SequenceReport(Report):
         values = own.pivot(index="editor", columns="checkpoint", values="value") * 100
         names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own in values.index]
         cells = values.reindex(columns=list(shown))
-        rows = [self._row(name, [f"{value:.1f}" for value in cells.loc[name].to_numpy(np.float64)]) for name in names]
+        rows = [self._row(name, _cells(cells.loc[name])) for name in names]
         return {"Other facts about the edited people answered right, %": rows} if rows else {}
 
     def _standing(self, own: Report) -> pd.DataFrame:
@@ -256,6 +266,10 @@ def last_standing(standing: Mapping[str, int], counts: Iterable[int]) -> int:
     return min((count for count in standing.values() if count), default=min(counts))
 
 
+def _cells(values: pd.Series) -> list[str]:
+    return [minus(f"{value:.1f}") if math.isfinite(value) else "" for value in values.astype(float)]
+
+
 def _page_rows(count: int, own: Report, curve: pd.DataFrame) -> Iterator[dict[str, str]]:
     """Yield a line of words for every level at a checkpoint."""
     for level in levels_of(own.frame, own.run):
@@ -291,12 +305,20 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
         if fallen is None or fallen["checkpoint"] > count:
             standing |= {name: count} if name in standing else {}
             continue
-        for own in reports:
-            own.frame.loc[(own.frame["control"] == name) & (own.frame["verdict"] != ""), "verdict"] = NO_MATCH
-            own.frame.loc[own.frame["editor"] == name, "verdict"] = ""  # of a collapsed model nothing is concluded
+        for place, own in enumerate(reports):
+            reports[place] = replace(own, frame=_without(own.frame, name))
     at = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
     return SequenceReport(at[last_standing(standing, at)].run, settings, whole, at=at, curve=curve, standing=standing)
+
+
+def _without(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return a frame without the numbers of an editor whose model has collapsed: no mean is taken over such orders."""
+    frame = frame[frame["editor"] != name].copy()
+    beside = frame["control"] == name
+    frame.loc[beside & (frame["verdict"] != ""), "verdict"] = NO_MATCH
+    frame.loc[beside, ["value", "low", "high", "p", "p_adjusted"]] = math.nan
+    return frame
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

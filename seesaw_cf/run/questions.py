@@ -25,7 +25,7 @@ from seesaw_cf.scoring.pre_scores import sort_clozes
 
 MOST_IN_MEMORY = 2**21
 """Questions that are in memory together, about: more than the published study has."""
-_SAMPLED_CASES = 1000
+_SAMPLED_CASES = 100
 
 
 class Question(NamedTuple):
@@ -308,13 +308,12 @@ def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloz
     """Return distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
 
     Args:
-        cases: Where they come from; a thousand of them, drawn too, where all ask more than fits into memory.
+        cases: Where they come from; a hundred of them, drawn too, where there are more.
         count: How many.
         seed: Of the draw.
     """
-    if sum(map(count_questions, cases)) > MOST_IN_MEMORY:
-        cases = [cases[index] for index in np.random.default_rng(seed).permutation(len(cases))[:_SAMPLED_CASES]]
-    clozes = sort_clozes(q.cloze for case in cases for q in questions(case))
+    drawn = np.random.default_rng(seed).permutation(len(cases))[:_SAMPLED_CASES]
+    clozes = sort_clozes(q.cloze for index in drawn for q in questions(cases[index]))
     chosen = np.random.default_rng(seed).permutation(len(clozes))[:count]
     return [clozes[index] for index in sorted(chosen)]
 
