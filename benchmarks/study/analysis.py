@@ -108,7 +108,7 @@ LAST = "runs"
 """The table that is written last: a look in it is in all."""
 _NEWEST = ("contrasts", "excess")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
-_PACKED = (*_NEWEST, "success")
+_PACKED = (*_NEWEST, "accuracy", "before", "success")
 _TEST_COLUMNS = {"p", "p_adjusted", "verdict", "rule"}
 """Columns that are empty at a look which tests nothing."""
 _TESTED = (*_NEWEST, "decided", "null", "verdicts")

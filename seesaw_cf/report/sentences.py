@@ -48,7 +48,10 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     """Return what a run found, what must be known first standing first: a few sentences of plain words."""
     levels, doubted = levels_of(frame, run), doubts(frame, run)
     if not levels:
-        return ["Nothing was asked but the edits themselves.", *doubted]
+        nothing = "Nothing was asked but the edits themselves."
+        if run.people is not None or run.facts is not None:
+            nothing = f"Nothing that was asked about others{asked_how(run)} could be scored."
+        return [nothing, *doubted]
     failed = any(after["value"] <= 0.5 for _, _, after in efficacy_rows(frame, run) if not run.asked_only)
     sentences = [*broken(run), *(doubted if failed else [])]
     if all(is_control(name) for name in run.audited):
@@ -147,10 +150,12 @@ def doubts(frame: pd.DataFrame, run: RunResult) -> list[str]:
     """Return sentences on editors whose edits did not work, or are not shown to."""
     changed = run.manifest.get("edited", {})
     rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if name not in changed]
+    doubted = [(editor, after, _count(after)) for editor, after in rows if not after["low"] > 0.5]
     return [
-        f"Edits by {editor} {'did not work' if after['high'] <= 0.5 else 'are not shown to work'}: {_count(after)}."
-        for editor, after in rows
-        if not after["low"] > 0.5
+        f"{count} edits by {editor} worked, too few to show that most do."
+        if after["value"] == 1
+        else f"Edits by {editor} {'did not work' if after['high'] <= 0.5 else 'are not shown to work'}: {count}."
+        for editor, after, count in doubted
     ]
 
 
@@ -169,7 +174,7 @@ def efficacy_sentence(frame: pd.DataFrame, run: RunResult) -> str:
     parts = [_count(after) + f" ({editor})" * several for editor, _, after in efficacy_rows(frame, run)]
     if parts:
         return f"The {run.noun}s worked{asked_how(run)}: {', '.join(parts)}."
-    return "" if run.asked_only else "Whether the edits worked was not measured."
+    return "" if run.asked_only else f"Whether the {run.noun}s worked{asked_how(run)} was not measured."
 
 
 def ranges_sentence(levels: Sequence[Row]) -> str:
@@ -199,7 +204,7 @@ def denominators(frame: pd.DataFrame, run: RunResult) -> str:
         for row in rows_of(failed)
     ]
     if missing := int(run.unscored["n_rows"].sum()):
-        parts.append(f"{missing:,} of {run.n_rows:,} scores missing")
+        parts.append(f"{missing:,} of {run.n_rows:,} scores missing{asked_how(run)}")
     if run.people is not None and (lost := int((run.people["status"] != "ok").sum())):
         parts.append(f"{lost:,} of {len(run.people):,} questions about other people left out")
     if run.protocol == "batch":

@@ -14,7 +14,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.errors import HarmError
@@ -300,25 +299,27 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
             frame = build_frame(state.run, settings).assign(checkpoint=state.checkpoint)
             made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
     curve, standing = curve_of(path, states), dict.fromkeys(states[0].run.audited, 0)
-    for (count, reports), name in product(made.items(), states[0].run.editors):
+    for count, name in product(made, states[0].run.audited):
         fallen = first_collapse(curve, name)
         if fallen is None or fallen["checkpoint"] > count:
-            standing |= {name: count} if name in standing else {}
-            continue
-        for place, own in enumerate(reports):
-            reports[place] = replace(own, frame=_without(own.frame, name))
-    at = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
-    whole = pd.concat([own.frame for own in at.values()], ignore_index=True)
-    return SequenceReport(at[last_standing(standing, at)].run, settings, whole, at=at, curve=curve, standing=standing)
+            standing[name] = count
+    whole = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
+    at = {count: without_collapsed(own, curve, count) for count, own in whole.items()}
+    frame = pd.concat([own.frame for own in at.values()], ignore_index=True)
+    return SequenceReport(at[last_standing(standing, at)].run, settings, frame, at=at, curve=curve, standing=standing)
 
 
-def _without(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a frame without the numbers of an editor whose model has collapsed: no mean is taken over such orders."""
-    frame = frame[frame["editor"] != name].copy()
-    beside = frame["control"] == name
-    frame.loc[beside & (frame["verdict"] != ""), "verdict"] = NO_MATCH
-    frame.loc[beside, ["value", "low", "high", "p", "p_adjusted"]] = math.nan
-    return frame
+def without_collapsed(own: Report, curve: pd.DataFrame, count: int) -> Report:
+    """Return a report at a checkpoint without the numbers of models that have collapsed: no mean is taken over them."""
+    frame = own.frame
+    for name in own.run.editors:
+        fallen = first_collapse(curve, name)
+        if fallen is not None and fallen["checkpoint"] <= count:
+            frame = frame[frame["editor"] != name].copy()
+            beside = frame["control"] == name
+            frame.loc[beside & (frame["verdict"] != ""), "verdict"] = NO_MATCH
+            frame.loc[beside, ["value", "low", "high", "p", "p_adjusted"]] = math.nan
+    return replace(own, frame=frame, forms=tuple(without_collapsed(each, curve, count) for each in own.forms))
 
 
 def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:

@@ -19,7 +19,7 @@ from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import Manifest, model_name
-from seesaw_cf.report.sequence import SequenceReport, last_standing, report
+from seesaw_cf.report.sequence import SequenceReport, last_standing, report, without_collapsed
 
 _MUST_AGREE = {"dtype": ("model", "dtype"), "seed": ("", "seed"), "version": ("versions", "seesaw_cf")}
 _TABLES = ("edits", "people", "facts", "efficacy", "unscored", "written")
@@ -65,18 +65,18 @@ def _sequences(
 ) -> SequenceReport:
     """Return one report of several runs of edits one after another, checkpoint by checkpoint."""
     first, _ = reports[0]
-    at = {
-        count: _together([(own.at[count], title) for own, title in reports], counts, notes, first.settings)
-        for count in first.at
-    }
     curves, standing = list[pd.DataFrame](), dict[str, int]()
     for own, title in reports:
         names = {name: _called(name, title, counts) for name in own.curve["editor"].unique()}
         curves.append(own.curve.replace({"editor": names}))
         standing |= {names[name]: count for name, count in own.standing.items()}
+    at, curve = dict[int, Report](), pd.concat(curves)
+    for count in first.at:
+        together = _together([(own.at[count], title) for own, title in reports], counts, notes, first.settings)
+        at[count] = without_collapsed(together, curve, count)
     frame = pd.concat([own.frame.assign(checkpoint=count) for count, own in at.items()], ignore_index=True)
     run = at[last_standing(standing, at)].run
-    return SequenceReport(run, first.settings, frame, at=at, curve=pd.concat(curves), standing=standing)
+    return SequenceReport(run, first.settings, frame, at=at, curve=curve, standing=standing)
 
 
 def _together(

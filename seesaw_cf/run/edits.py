@@ -167,7 +167,8 @@ class Outcome:
             among: What the true target is ranked among.
         """
         case, asked, before = rows.case, rows.asked, rows.before
-        own = {q.role: q.cloze for q in asked if q.kind == "efficacy" and q.form == asked[0].form}
+        form = next((q.form for q in asked), None)
+        own = {q.role: q.cloze for q in asked if q.kind == "efficacy" and q.form == form}
         sides, request = (own.get("target_new"), own.get("target_true")), case.request
         known = [_logprob(table[side]) if side else None for table in (before, self.after(rows)) for side in sides]
         targets = (request.target_true.label, request.target_new.label)
@@ -175,7 +176,7 @@ class Outcome:
         norm = self.steps.get(case.case_id, math.nan) if self.steps else self.norm
         row = dict(zip(EDITS.names, (editor, case.case_id, *about, None if math.isnan(norm) else norm, *known)))
         logprobs = [_logprob(before[cloze]) for cloze in among.clozes(case)]
-        return {**row, "candidates": list(among.of(case)), "candidates_pre": logprobs}
+        return {**row, "candidates": list(among.of(case)), "candidates_pre": logprobs, "form": form}
 
 
 def _logprob(score: ClozeScore) -> float | None:

@@ -190,7 +190,12 @@ class RunFolder:
             raise RunFolderError(f"{path}: no such folder. {remedy}")
         if not (file := path / "manifest.json").exists():
             raise RunFolderError(f"{path} has no manifest.json, so it is not a run folder. {remedy}")
-        if missing := [name for name in tables if not (path / name).exists()]:
+        missing = [name for name in tables if not (path / name).exists()]
+        if missing and (path / "scores.parquet").exists():
+            raise RunFolderError(
+                f"{path}: a finished audit without written texts. {remedy} (Or repeat the audit with --answers.)"
+            )
+        if missing:
             n_units = sum(1 for _ in path.glob("shards/*/*.parquet"))
             raise RunFolderError(
                 f"{path}: the run is not finished ({' and '.join(missing)} missing, {n_units} units done). "

@@ -201,7 +201,8 @@ MADE = ("ok", "zero delta", ASKED_ONLY)
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
 # both by more than the run's noise, see `seesaw_cf.stats.simple`. candidates: answers scored before the edit, the
-# true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.answers.knowledge` of them.
+# true target first, candidates_pre their logprobs; then `seesaw_cf.effects.answers.knowledge` of them.
+# form: how it was asked.
 EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -220,6 +221,7 @@ EDITS: pa.Schema = pa.schema(
         ("true_rank", pa.int32()),
         ("true_share", pa.float64()),
         ("known", pa.bool_()),
+        ("form", pa.string()),
     ]
 )
 

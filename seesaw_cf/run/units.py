@@ -168,10 +168,13 @@ def checkpoint_units(
         )
     planned = []
     for name, mix in mixes.items():
-        fit = [count for count in sorted({*counts} or CHECKPOINTS) if count <= most[name] and count % len(mix) == 0]
+        tried = sorted({*counts} or CHECKPOINTS)
+        fit = [count for count in tried if count <= most[name] and count % len(mix) == 0]
         if not fit:
+            numbers = ", ".join(f"{count:,}" for count in tried)
             raise RecordError(
-                f"batch: {counts} edits are never half of each of {name}. Give an even one of --checkpoints."
+                f"batch: --checkpoints are {numbers}, expected an even number for the pair {name}, half of each "
+                f"relation, of at most {most[name]:,} edits."
             )
         probes = probes_of(pools[relation] for relation in mix)
         for count in fit:

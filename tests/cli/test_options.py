@@ -45,6 +45,7 @@ def test_a_help_fits_one_screen(name: str, monkeypatch: pytest.MonkeyPatch, caps
         assert one.text, one
         assert one.name in everything
     assert max(map(len, everything.splitlines())) <= 80
+    assert name in text(name.split()[0], "--help", capsys=capsys)
 
 
 def test_an_option_takes_the_same_everywhere() -> None:

@@ -108,7 +108,7 @@ _PAIR = [("P27", "P101")]
         ((30,), [], "30 facts edited together, and P101 has 12. Give --checkpoints of at most that"),
         ((13, 1), [], "13 facts edited together, and P101 has 12"),
         ((26,), _PAIR, "26 facts edited together, and P101 has 12"),
-        ((3,), _PAIR, "(3,) edits are never half of each of P27+P101"),
+        ((3,), _PAIR, "are 3, expected an even number for the pair P27+P101"),
         ((1,), [("P27", "P19")], "no cases of relation ['P19']; cases per relation: {'P27': 32, 'P101': 12}"),
         ((), [], [("P101", 1), ("P101", 10), ("P27", 1), ("P27", 10)]),
         ((12, 12, 1), [], [("P101", 1), ("P101", 12), ("P27", 1), ("P27", 12)]),

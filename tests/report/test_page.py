@@ -125,8 +125,7 @@ def test_what_is_no_finished_run_is_refused(name: str, tmp_path: Path, capsys: p
 def test_the_command_writes_where_it_says(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(run_folder), "--out", str(tmp_path / "out"), "--permutations", "20", "--pictures"]) == 0
     assert str(tmp_path / "out" / "report.html") in capsys.readouterr().out.replace("\n", "").replace("  ", "")
-    pictures = {file.suffix for file in (tmp_path / "out" / "pictures").iterdir()}
-    assert pictures == {".png", ".svg"}
+    assert {file.suffix for file in (tmp_path / "out" / "pictures").iterdir()} == {".png", ".svg"}
 
 
 def test_a_run_of_an_older_version_is_read(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def test_the_finding_names_no_size_whose_interval_holds_zero(made: Report) -> No
 
 WORKED = [(0.9, 0.8, 0.95, True, []), (0.6, 0.4, 0.8, False, ["Edits by memit are not shown to work: 12 of 20."])]
 WORKED += [(0.2, 0.1, 0.4, False, ["Edits by memit did not work: 4 of 20."])]
+WORKED += [(1.0, 0.5, 1.0, False, ["20 of 20 edits by memit worked, too few to show that most do."])]
 
 
 @pytest.mark.parametrize(("value", "low", "high", "holds", "words"), WORKED)

@@ -89,8 +89,7 @@ def test_a_report_has_its_curves_first_and_a_checkpoint_in_every_table(made: Seq
     for name in ("curve", "levels", "efficacy"):
         assert list(pd.read_csv(tmp_path / "tables" / f"{name}.csv")["checkpoint"].unique()) == list(COUNTS), name
     assert (tmp_path / "pictures" / "curves_lean.png").stat().st_size
-    again = report(made.run.folder, SETTINGS)
-    assert again.page() == made.page()
+    assert report(made.run.folder, SETTINGS).page() == made.page()
 
 
 def _collapsed(folder: Path, out: Path, **units: Any) -> SequenceReport:
@@ -98,11 +97,9 @@ def _collapsed(folder: Path, out: Path, **units: Any) -> SequenceReport:
     shutil.copytree(folder, out)
     document = json.loads((out / "dose.json").read_text())
     for unit in document["units"]:
+        unit |= document["baseline"][""]
         if unit["order"] == 1 and unit["checkpoint"] >= units.get(unit["editor"], 99):
-            unit["perplexity"] = 10 * document["baseline"][""]["perplexity"]
-        else:
-            unit["perplexity"] = document["baseline"][""]["perplexity"]
-            unit["entropy"] = document["baseline"][""]["entropy"]
+            unit["perplexity"] *= 10
     (out / "dose.json").write_text(json.dumps(document))
     found = report(out, SETTINGS)
     assert isinstance(found, SequenceReport)
@@ -116,13 +113,15 @@ def test_a_collapse_in_any_order_is_dated_said_first_and_nothing_is_concluded_fr
     assert fallen.screen.finding[0].startswith("After 3 edits in a row lean has broken the model")
     assert "not so after as many random changes" in fallen.screen.finding[0]
     assert fallen.standing == {"lean": 1}
-    decided = fallen.frame[fallen.frame["verdict"] != ""]
-    assert set(decided.loc[decided["editor"] == "lean", "checkpoint"]) <= {1}
+    assert {*fallen.frame.loc[fallen.frame["editor"] == "lean", "checkpoint"]} == {1}  # no mean over what collapsed
+    cells = [row.cells for rows in fallen.screen.sections.values() for row in rows if row.words == "lean"]
+    assert {tuple(map(bool, own)) for own in cells} == {(True, False, False)}
     with pytest.raises(HarmError, match="broken"):
         fallen.check()
     beside = _collapsed(folder, tmp_path / "b", **{"random(lean)": 3})
     assert beside.screen.finding[0].startswith("3 random changes of the sizes of lean's have broken the model")
-    assert {*beside.frame.query("what == 'beyond' and checkpoint > 1")["verdict"]} == {"", "no_match"}
+    later = beside.frame.query("what == 'beyond' and checkpoint > 1")
+    assert ({*later["verdict"]}, later["value"].count()) == ({"", "no_match"}, 0)
     assert {*Audit(beside).summary["checkpoint"]} == {*COUNTS}
 
 
