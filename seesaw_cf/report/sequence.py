@@ -168,8 +168,7 @@ class SequenceReport(Report):
         scale = 100 if name in SCALED else 1
         for editor in (own for audited in self.run.audited for own in (audited, self.run.control_of(audited)) if own):
             rows = standing_rows(self.curve, editor)
-            values = (rows.groupby("checkpoint")[name].mean() * scale).reindex(list(shown))
-            cells = _cells(values)
+            cells = _cells(rows.groupby("checkpoint")[name].mean().reindex(list(shown)) * scale)
             if any(cells):
                 yield self._row(editor, cells)
 
@@ -183,10 +182,9 @@ class SequenceReport(Report):
         """Return how many of the other facts about the edited people are right at some checkpoints."""
         own = self.frame[(self.frame["what"] == "after") & (self.frame["about"] == "other_facts")]
         own = own[(own["relation"] == ALL) & own["checkpoint"].isin(shown)]
-        values = own.pivot(index="editor", columns="checkpoint", values="value") * 100
-        names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own in values.index]
-        cells = values.reindex(columns=list(shown))
-        rows = [self._row(name, _cells(cells.loc[name])) for name in names]
+        values = own.pivot(index="checkpoint", columns="editor", values="value").reindex(list(shown)) * 100
+        names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own in values]
+        rows = [self._row(name, _cells(values[name])) for name in names]
         return {"Other facts about the edited people answered right, %": rows} if rows else {}
 
     def _standing(self, own: Report) -> pd.DataFrame:
