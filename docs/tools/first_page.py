@@ -160,24 +160,24 @@ def sequence_figure() -> Figure:
     """Return what edits one after another cost people who hold the new answer, beside random changes."""
     own = _in_a_row()
     curve: Any = pd.read_csv(SEQUENCES / "curve.csv")
-    collapsed = set(curve[curve["alarm"].notna()].set_index(["editor", "checkpoint"]).index)
+    fallen, counts = curve[curve["alarm"].notna()], sorted(set(curve["checkpoint"]))
     with style():
         figure = Figure(figsize=(2 * READABLE, 2.3), layout="constrained")
         axes = figure.subplots(1, len(_IN_ORDER), sharey=True)
         for ax, name, colour in zip(axes, _IN_ORDER, COLOURS):
             for editor, ink, line in ((f"random({name})", CONTROL_COLOUR, "--"), (name, colour, "-")):
-                rows = own[own["editor"] == editor].set_index("checkpoint")
-                ax.plot(rows.index, -100 * rows["value"], line, color=ink)
+                orders, rows = fallen[fallen["editor"] == editor], own[own["editor"] == editor].set_index("checkpoint")
+                rows = rows[rows.index < orders["checkpoint"].min()] if len(orders) else rows
+                ax.plot(rows.index, -100 * rows["value"], f"{line}o", color=ink, markersize=4.5)
                 ax.fill_between(rows.index, -100 * rows["low"], -100 * rows["high"], color=ink, alpha=0.2, linewidth=0)
-                for count, value in rows["value"].items():
-                    face = "white" if (editor, count) in collapsed else ink
-                    ax.plot([count], [-100 * value], "o", markersize=4.5, color=ink, markerfacecolor=face)
+                white = {"color": ink, "markerfacecolor": "white", "markersize": 4.5}
+                ax.plot(orders["checkpoint"], -100 * orders["D_new"], "o", **white)
             ax.set_title(_ON_PICTURE[name])
             ax.set_xscale("log")
-            ax.set_xticks(rows.index, [f"{count}" for count in rows.index])
+            ax.set_xticks(counts, map(str, counts))
             ax.minorticks_off()
         axes[0].set_ylabel("points lost")
-        axes[-1].set_xlabel("edits in a row; grey: random changes; hollow: collapsed")
+        axes[-1].set_xlabel("edits in a row; grey: random changes; hollow: orders that collapsed")
     return figure
 
 
