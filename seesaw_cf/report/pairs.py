@@ -39,6 +39,10 @@ COUNTED = ["editor", "kind", "phase", "status"]
 _WORDS = ("editor", "holds", "status")  # a byte a row as codes
 
 
+MIXED = "mixed"
+"""Protocol of several runs whose edits were made in several ways."""
+
+
 @dataclass(frozen=True, repr=False)
 class RunResult:
     """A finished run as pairs: every question before and after each edit.
@@ -90,7 +94,7 @@ class RunResult:
 
     @property
     def protocol(self) -> str:
-        """How edits were made: "single", "batch" or "sequential"."""
+        """How edits were made: "single", "batch", "sequential", or `MIXED` of several runs."""
         return str(self.manifest.get("protocol"))
 
     @cached_property
@@ -112,6 +116,10 @@ class RunResult:
     def asked_only(self) -> bool:
         """No fact was edited: the models were changed elsewhere, and it is not recorded for which facts."""
         return bool(len(self.edits)) and bool((self.edits["status"] == ASKED_ONLY).all())
+
+    def is_changed(self, name: str) -> bool:
+        """Return whether a model was changed elsewhere, by no edit of this run."""
+        return name in self.manifest.get("edited", {})
 
     @property
     def noun(self) -> str:

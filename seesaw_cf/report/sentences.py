@@ -21,7 +21,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.levels import harm_phrase, levels_of, turned_wrong
-from seesaw_cf.report.pairs import RunResult
+from seesaw_cf.report.pairs import MIXED, RunResult
 from seesaw_cf.report.rows import Row, forms_of, model_name, rows_of
 from seesaw_cf.report.words import (
     FORM_WORDS,
@@ -59,8 +59,11 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     by_editor = {name: [level for level in levels if level["editor"] == name] for name in run.audited}
     harmed = [level for level in levels if level["is_harm"]]
     most = {name: max((own["harm"] for own in harmed if own["editor"] == name), default=0.0) for name in by_editor}
-    happened = groupby(sorted(by_editor, key=lambda name: -most[name]), lambda name: _happened(by_editor[name], run))
-    clauses = [_clause(words, list(names), run) for words, names in happened if words]
+    happened = groupby(
+        sorted(by_editor, key=lambda name: -most[name]),
+        lambda name: (run.is_changed(name), _happened(by_editor[name], run)),
+    )
+    clauses = [_clause(words, list(names), run) for (_, words), names in happened if words]
     group = group_sentence(frame, run, settings)
     if harmed and any(level["verdict"] == "no_control" for level in levels):
         clauses.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
@@ -115,8 +118,9 @@ def _turned(levels: Sequence[Row], control: str) -> tuple[int, str]:
 
 def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
     """Return a sentence about editors; a changed model is its subject."""
-    names = and_list(editors, "and" if run.asked_only else "or")
-    if not run.asked_only:
+    changed = run.is_changed(editors[0])
+    names = and_list(editors, "and" if changed else "or")
+    if not changed:
         return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'{names} edits'} {words}."
     if not words.startswith("the model "):
         return f"After the change {names}, {words}."
@@ -148,8 +152,7 @@ def efficacy_rows(frame: pd.DataFrame, run: RunResult) -> Iterator[tuple[str, pd
 
 def doubts(frame: pd.DataFrame, run: RunResult) -> list[str]:
     """Return sentences on editors whose edits did not work, or are not shown to."""
-    changed = run.manifest.get("edited", {})
-    rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if name not in changed]
+    rows = [(name, after) for name, _, after in efficacy_rows(frame, run) if not run.is_changed(name)]
     doubted = [(editor, after, _count(after)) for editor, after in rows if not after["low"] > 0.5]
     return [
         f"{count} edits by {editor} worked, too few to show that most do."
@@ -310,17 +313,23 @@ def group_badge(frame: pd.DataFrame, run: RunResult) -> str:
 
 def header(run: RunResult) -> str:
     """Return the model, what was done to it and who was asked about, in one line."""
-    model, names = model_name(run.manifest), and_list(run.audited)
+    model, edited = model_name(run.manifest), [name for name in run.audited if not run.is_changed(name)]
+    names = and_list(edited or run.audited)
     facts = quantity(run.distinct["case_id"].nunique(), "fact")
-    how = "all together" if run.protocol == "batch" else "one by one"
+    how = {"batch": "all together", MIXED: "one by one or all together"}.get(run.protocol, "one by one")
     people = 0 if run.people is None else run.people.loc[run.people["status"] == "ok", "person"].nunique()
     form, people_words = asked_how(run), [quantity(people, "other person", "other people")] * bool(people)
     if run.asked_only:
         return f"{model} against {names}: {and_list([facts, *people_words])} asked about{form}"
-    return f"{model}: {facts} edited with {names} {how}{f'; {people:,} others asked about' * bool(people)}{form}"
+    changed = [name for name in run.audited if edited and run.is_changed(name)]
+    beside = f", beside {and_list(changed)}" if changed else ""
+    return (
+        f"{model}: {facts} edited with {names} {how}{beside}{f'; {people:,} others asked about' * bool(people)}{form}"
+    )
 
 
 def controls_note(run: RunResult) -> str:
     """Return what the random control of a changed model is, where its kind is recorded."""
-    kinds = {name: facts.get("null") for name, facts in run.manifest.get("edited", {}).items()}
+    edited = run.manifest.get("edited", {}).items()
+    kinds = {name: facts.get("null") for name, facts in edited if run.control_of(name)}
     return " ".join(f"The random change beside {name}: {NULLS[kind]}." for name, kind in kinds.items() if kind in NULLS)

@@ -16,7 +16,7 @@ from seesaw_cf.editors.control_names import control_name, first_seed, is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.build import beyond
 from seesaw_cf.report.frame import COLUMNS
-from seesaw_cf.report.pairs import RunResult
+from seesaw_cf.report.pairs import MIXED, RunResult
 from seesaw_cf.report.report import Report
 from seesaw_cf.report.rows import Manifest, model_name
 from seesaw_cf.report.sequence import SequenceReport, last_standing, report, without_collapsed
@@ -131,6 +131,7 @@ def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[st
     manifests = [run.manifest for run in runs]
     manifest = {**manifests[0], "notes": [*notes, *_disagreements(manifests, titles)], "job": {}}  # of no one job
     manifest |= {part: _joined(own.get(part, {}) for own in manifests) for part in _RECORDED}
+    manifest["protocol"] = runs[0].protocol if len({run.protocol for run in runs}) == 1 else MIXED
     manifest["model"] = {"id": " and ".join(dict.fromkeys(map(model_name, manifests)))}
     together: dict[str, Any] = {part: _joined(getattr(run, part) for run in runs) for part in _BY_EDITOR}
     for part in _TABLES:
@@ -147,10 +148,11 @@ def _side_by_side(runs: Sequence[RunResult], merged: RunResult, settings: AuditS
     """Yield what an editor of one run did beyond that of another, where both were asked the same records."""
     for first, second in combinations(runs, 2):
         data = [run.manifest.get("data", {}).get("sha256") for run in (first, second)]
-        if data[0] is None or data[0] != data[1] or merged.people is None:
+        alike = data[0] == data[1] and first.protocol == second.protocol
+        if data[0] is None or not alike or merged.people is None:
             continue
         pairs = [(a, b) for a in first.audited for b in second.audited if not is_control(a) and not is_control(b)]
-        yield from beyond(merged.people, pairs, merged, settings)
+        yield from beyond(merged.people, pairs, first, settings)
 
 
 def _disagreements(manifests: Sequence[Manifest], titles: Sequence[str]) -> Iterator[str]:
