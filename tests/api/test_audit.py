@@ -76,8 +76,7 @@ def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.
 
 
 def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
-    table = audited.to_latex("levels")
-    assert table.startswith("\\begin{tabular}")
+    assert audited.to_latex("levels").startswith("\\begin{tabular}")
     for name, rows in audited.tables.items():
         lines = re.findall(r"\\\\$", audited.to_latex(name), re.MULTILINE)
         assert len(lines) == 1 + len(rows), name

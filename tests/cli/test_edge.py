@@ -37,8 +37,7 @@ def test_a_full_disk_below_the_output_is_named() -> None:
 
 
 def test_a_closed_pipe_ends_quietly() -> None:
-    done = shell("{ seesaw list; echo $? >&2; } | true")
-    assert done.stderr == "141\n"
+    assert shell("{ seesaw list; echo $? >&2; } | true").stderr == "141\n"
 
 
 def test_a_terminal_without_unicode_gets_escapes() -> None:

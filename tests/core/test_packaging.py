@@ -270,5 +270,4 @@ def test_every_editor_and_its_settings_can_be_imported_by_name(name: str) -> Non
 def test_importing_packages_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "datasets", "evaluate")
     code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"
-    done = fresh.python("-c", code, cwd=ROOT)
-    assert done.stdout == "[]\n"
+    assert fresh.python("-c", code, cwd=ROOT).stdout == "[]\n"

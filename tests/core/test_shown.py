@@ -100,5 +100,4 @@ def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_quiet_command_writes_nothing_to_stderr(tmp_path: Path) -> None:
     words = ["audit", "seesaw-tiny", "--editor", "ft", "--limit", "1", "--control", "none", "--device", "cpu"]
     words += ["--quiet", "--out", str(tmp_path / "run")]
-    done = fresh.python("-m", "seesaw_cf", *words)
-    assert done.stderr == ""
+    assert fresh.python("-m", "seesaw_cf", *words).stderr == ""

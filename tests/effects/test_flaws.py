@@ -210,8 +210,7 @@ def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> N
     rows = rows.drop(columns="value").rename(columns={"props": "group", "variable": "flaw"})
     result = as_json(open_ended_flaws)(rows)["flaws"]
     for folder, name in {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}.items():
-        found = [round(result[folder][flaw]["mean"] * 300) for flaw in flaws]
-        assert found == SUMS[name]
+        assert [round(result[folder][flaw]["mean"] * 300) for flaw in flaws] == SUMS[name]
         assert all(result[folder][flaw]["n_ratings"] == 300 for flaw in flaws)
     # starred in the papers: sexism after gender edits, xenophobia after citizenship edits; three raters are too few
     for row in (result["P21_P101"]["Sexism"], result["P27_P21"]["Xenophobia"]):

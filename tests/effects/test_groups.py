@@ -173,6 +173,5 @@ def test_rows_in_order_are_the_same_object_and_others_are_sorted(
     person = [None if missing and name == "c" else name for name in frame["person"]]
     frame["person"] = pd.Series(person, dtype=object).astype(kind)  # type: ignore[call-overload]
     expected = frame.sort_values(keys, kind="stable")
-    found = sort_prompts(frame)
-    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(sort_prompts(frame), expected)
     assert sort_prompts(expected) is expected or missing

@@ -99,8 +99,7 @@ def test_people_beside_a_run(tmp_path: Path) -> None:
     run = long_run(tmp_path / "run")
     for name, answers in people().items():
         write_table(tmp_path / "people" / f"{name}.parquet", answers)
-    words = ["texts", "report", str(run), "--people", str(tmp_path / "people")]
-    assert main(words) == 0
+    assert main(["texts", "report", str(run), "--people", str(tmp_path / "people")]) == 0
     tables = run / "report" / "people" / "tables"
     assert set(pd.read_csv(tables / "judges.csv")["rater"]) == {"judge", "nli", "the commonest", "another person"}
     assert set(pd.read_csv(tables / "measures.csv")["what"]) == {"measure_correlation"}

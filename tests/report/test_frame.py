@@ -93,8 +93,7 @@ def test_the_order_of_score_rows_does_not_matter(made: Report, run_folder: Path,
     table = read_table(run_folder / "scores.parquet", SCORES)
     order = np.random.default_rng(0).permutation(len(table))
     write_table(tmp_path / "scores.parquet", table.take(pa.array(order)))
-    found = build_frame(read_run(tmp_path), QUICK)
-    pd.testing.assert_frame_equal(found, made.frame)
+    pd.testing.assert_frame_equal(build_frame(read_run(tmp_path), QUICK), made.frame)
 
 
 def test_shares_and_their_ends_are_shares(made: Report) -> None:

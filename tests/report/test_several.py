@@ -1,5 +1,7 @@
 """Several runs beside each other, and the papers' tables of them."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -20,8 +22,7 @@ MADE = cases(("P27", "P101"), 5, 14, holds=BOTH) + property_cases(2)
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("several")
     one = write_run(folder / "one", MADE, ("memit", "random(memit)"))
-    two = write_run(folder / "two", MADE, ("memit", "ft"), shift=0.5)
-    return [one, two]
+    return [one, write_run(folder / "two", MADE, ("memit", "ft"), shift=0.5)]
 
 
 @pytest.mark.slow(20)
@@ -51,6 +52,15 @@ def test_editors_of_two_runs_are_compared_on_the_same_questions(folders: list[Pa
     assert set(across["true_answer"]) == {"old", "new"}
     for answer, value in zip(across["true_answer"], across["value"], strict=True):
         assert value == pytest.approx(means[first, answer] - means[second, answer], abs=1e-12)
+
+
+def test_runs_of_unlike_protocols_are_said_to_be_and_not_compared(folders: list[Path], tmp_path: Path) -> None:
+    other = shutil.copytree(folders[1], tmp_path / "batch")
+    manifest = json.loads((other / "manifest.json").read_text()) | {"protocol": "batch", "edited": {"ft": {}}}
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    made = report_several([folders[0], other], QUICK, ["one", "two"])
+    assert "one by one or all together, beside ft" in made.screen.about
+    assert "memit [two]" not in {*made.frame.query("editor == 'memit [one]'")["control"]}
 
 
 def test_the_papers_tables_count_what_they_show(folders: list[Path]) -> None:

@@ -91,8 +91,7 @@ def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest
 def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editors = small.run(tmp_path / "run", protocol="batch")
-    assert len(editors["nudge"].seen) == 3
+    assert len(small.run(tmp_path / "run", protocol="batch")["nudge"].seen) == 3
     assert [unit.key for unit in units(small.cases(), "batch")] == ["P19", "P21", "P103"]
     model, tokenizer = small.model(), byte_level(bos=False)
     first, other = (

@@ -220,8 +220,7 @@ def test_killed_anywhere_the_tables_are_the_same_bytes(whole: Path, tmp_path: Pa
         assert len(list((tmp_path / "killed").rglob("shards/lean/*.parquet"))) == states
     assert len(list((tmp_path / "killed").rglob("sequences/lean/*.safetensors"))) == 1
     torch.set_num_threads(1)
-    again = run(tmp_path / "killed")
-    assert len(again.seen) == 3 + 6
+    assert len(run(tmp_path / "killed").seen) == 3 + 6
     for name in TABLES:
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes(), name
 
