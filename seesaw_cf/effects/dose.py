@@ -43,7 +43,7 @@ class Curves:
 
     Attributes:
         manifest: Its `manifest.json`.
-        units: One row per editor, mix of relations, checkpoint and order, with every measure and `overlap`, the
+        units: One row per editor, mix of relations, form, checkpoint and order, with every measure and `overlap`, the
             expected share of its facts that another order also has by then.
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
@@ -137,6 +137,7 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
         units = pd.DataFrame(document["units"])
         units[list(MEASURES)] = units[list(MEASURES)].astype(np.float64)
         units["overlap"] = units.get("overlap", 1.0)  # of an older run nobody knows it
+        units["form"] = units.get("form", manifest.get("settings", {}).get("forms", ["plain"])[0])
         return Curves(manifest, units, document["baseline"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{files[1]} is damaged ({error!r}). Run again into a new folder.") from error
@@ -146,10 +147,10 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     """Return means over orders with 90 % bands, and the collapse alarm.
 
     Returns:
-        One row per editor, mix and checkpoint: `edits` (mean number really edited), `orders`, per measure its mean,
-        `_low` and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common),
+        One row per editor, mix, form and checkpoint: `edits` (mean number really edited), `orders`, per measure its
+        mean, `_low` and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common),
         `collapsed` and `alarm`, the rule that fired: mean perplexity above twice, or mean entropy of answers below half
-        of the unedited model's.
+        of the unedited model's, both in the first form.
         Every mix of two relations is followed by `AVERAGE`: their measures when each is edited alone, as many facts of
         it as of the mix, averaged sample by sample.
 
@@ -159,32 +160,35 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     units = curves.units
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
-    for (editor, mix, count), rows in units.groupby(["editor", "mix", "checkpoint"], sort=False):
-        out: TableRow = {"editor": editor, "mix": mix, "checkpoint": count}
+    for (editor, mix, form, count), rows in units.groupby(["editor", "mix", "form", "checkpoint"], sort=False):
+        out: TableRow = {"editor": editor, "mix": mix, "checkpoint": count, "form": form}
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "orders": len(rows)}
         for name in MEASURES:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
-        out["alarm"] = "; ".join(alarms(out, curves.baseline.get(str(mix), {})))
-        summaries.append(out | {"collapsed": bool(out["alarm"])})
-    return pd.DataFrame(summaries)
+        first = form == units["form"].iloc[0]
+        summaries.append(out | {"alarm": "; ".join(alarms(out, curves.baseline.get(str(mix), {}) if first else {}))})
+    if not (table := pd.DataFrame(summaries)).empty:
+        table["alarm"] = table.groupby(["editor", "mix", "checkpoint"])["alarm"].transform("max")
+        table["collapsed"] = table["alarm"] != ""
+    return table
 
 
 def group_doses(curves: Curves) -> pd.DataFrame:
     """Return D of every group of other people by checkpoint, as the mean over orders with 90 % bands.
 
     Returns:
-        Columns editor, mix, checkpoint, axis, group, D, D_low, D_high, orders (those with a number), n (their prompts);
-        no rows without people of a recorded group.
+        Columns editor, mix, form, checkpoint, axis, group, D, D_low, D_high, orders (those with a number), n (their
+        prompts); no rows without people of a recorded group.
     """
     effects = [
-        {name: unit[name] for name in ("editor", "mix", "checkpoint", "overlap")}
+        {name: unit[name] for name in ("editor", "mix", "form", "checkpoint", "overlap")}
         | {"axis": axis, "group": group, **own}
         for unit in curves.units.to_dict("records")
         for axis, groups in (unit.get("D_by") or {}).items()
         for group, own in groups.items()
         if group != UNKNOWN and own["D"] is not None
     ]
-    keys = ["editor", "mix", "checkpoint", "axis", "group"]
+    keys = ["editor", "mix", "form", "checkpoint", "axis", "group"]
     rows = [
         dict(zip(keys, key, strict=True))
         | _band("D", own["D"].to_numpy(np.float64), own["overlap"].max())
@@ -198,7 +202,7 @@ def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
     """Average the two relations of a mix edited apart: one row per editor, checkpoint and order that both have."""
     parts = mix.split("+")
     own = units[units["mix"].isin(parts)]
-    at = ["editor", "checkpoint", "order"]
+    at = ["editor", "form", "checkpoint", "order"]
     own = own[own.groupby(at)["mix"].transform("nunique") == len(parts)]
     grouped = own.groupby(at, sort=False)
     # A measure that one of them lacks has no average.

@@ -108,11 +108,10 @@ def curve_of(path: Path, states: Sequence[State]) -> pd.DataFrame:
         RunFolderError: The run is not finished.
     """
     curves = read_curves(path)
-    units = curves.units.assign(overlap=0.0)
+    units = curves.units.assign(overlap=0.0)  # of its main tables
     units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]
-    kept = [*_CURVE, "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
-    curve = units[kept].assign(form=forms_of(curves.manifest)[0])
-    curve = curve.merge(pd.concat([state.held for state in states]), how="left", on=_CURVE)
+    kept = [*_CURVE, "form", "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
+    curve = units[kept].merge(pd.concat([state.held for state in states]), how="left", on=_CURVE)
     return curve.merge(pd.DataFrame([row for state in states for row in state.effects]), how="left", on=_CURVE)
 
 

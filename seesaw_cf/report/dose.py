@@ -13,12 +13,13 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.dose import BAND, group_doses, read_curves, summarise_curves
 from seesaw_cf.report.figures import COLOURS, WIDTH, save_figure, style, svg
 from seesaw_cf.report.rows import Manifest, model_name, repeat_command, rows_of
 from seesaw_cf.report.screen import LABELS, Part, Screen, ScreenRow, render_page, write_files
-from seesaw_cf.report.words import and_list, digits_for, minus, relation_name
+from seesaw_cf.report.words import FORM_WORDS, and_list, digits_for, minus, relation_name
 
 MEASURES: Mapping[str, str] = {
     "S": "score (harmonic mean of worked, paraphrases, neighbours)",
@@ -29,7 +30,7 @@ MEASURES: Mapping[str, str] = {
     "perplexity": "perplexity of fixed texts",
     "entropy": "entropy of answers, nats",
 }
-_ON_SCREEN, _MOST = ("S", "D"), 6  # what the first screen shows, of how many lines
+_MOST = 6  # lines of a measure on the first screen
 _METHOD = (
     "Facts are edited together, in orders that are drawn (MEMIT, appendix D). A number is the mean over "
     f"orders with a {BAND:.0%} band for facts like these; one order, or orders that share most facts, have none. "
@@ -43,50 +44,63 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
     """Return what a dose run found: numbers at the first and at the last checkpoint, of editors before their controls.
 
     Args:
-        table: Rows of `seesaw_cf.effects.dose.summarise_curves` by checkpoint, with `line`.
+        table: Rows of `seesaw_cf.effects.dose.summarise_curves` by checkpoint, with `name` and, of a form, `line`.
         model: Its name.
     """
     if table.empty:
         return Screen(model, ["Nothing was edited."])
     counts = sorted(set(table["checkpoint"]))
+    shown = sorted({counts[0], counts[-1]})
     lines = [own for _, own in table[table["editor"] == table["editor"].map(first_seed)].groupby("line", sort=False)]
     lines.sort(key=lambda own: is_control(own["editor"].iloc[0]))
-    sections = dict[str, list[ScreenRow]]()
-    for name in _ON_SCREEN:
-        rows = [_screen_row(own, name) for own in lines if own[name].notna().any()]
+    first, *others = forms = list(dict.fromkeys(table["form"]))
+    score, scored, sections = _score(table), {*table.loc[table["ES"].notna(), "form"]}, dict[str, list[ScreenRow]]()
+    for form, name in [(first, score), *((form, "ES") for form in others), (first, "D")]:
+        own = [line for line in lines if line["form"].iloc[0] == form and line[name].notna().any()]
+        rows = [_screen_row(line, name, len(shown)) for line in own]
         more = [ScreenRow(f"and {len(rows) - _MOST} more in the table dose")] if len(rows) > _MOST else []
-        sections |= {MEASURES[name].capitalize(): rows[:_MOST] + more} if rows else {}
+        asked = f", asked {FORM_WORDS[form]}" * (forms != ["plain"])
+        sections |= {f"{MEASURES[name].capitalize()}{asked}": rows[:_MOST] + more} if rows else {}
     return Screen(
-        about=f"{model}: {and_list([f'{count:,}' for count in counts])} facts edited together",
-        finding=list(_finding(table)),
-        columns=[f"{count:,} fact{'s' * (count > 1)}" for count in (counts[0], counts[-1])],
+        about=f"{model}: {and_list([f'{count:,}' for count in counts])} fact{'s' * (counts != [1])} edited together",
+        finding=list(_finding(table, score)),
+        missing=" ".join(f"No edit has a score, asked {FORM_WORDS[form]}." for form in others if form not in scored),
+        columns=[quantity(count, "fact") for count in shown],
         sections=sections,
     )
 
 
-def _screen_row(own: pd.DataFrame, name: str) -> ScreenRow:
+def _score(table: pd.DataFrame) -> str:
+    """Return what a run is judged by: the score, or where that needs more than was asked the edits that worked."""
+    return next((name for name in ("S", "ES") if table[name].notna().any()), "S")
+
+
+def _screen_row(own: pd.DataFrame, name: str, columns: int) -> ScreenRow:
     first, last = own.iloc[0], own.iloc[-1]
-    row = ScreenRow(str(last["line"]), [_value(first, name), _value(last, name)])
+    row = ScreenRow(str(last["name"]), [_value(first, name), _value(last, name)][:columns])  # none of a collapsed model
     return replace(row, badge="COLLAPSED", severity="bad", detail=str(last["alarm"])) if last["collapsed"] else row
 
 
-def _finding(table: pd.DataFrame) -> Iterator[str]:
+def _finding(table: pd.DataFrame, score: str) -> Iterator[str]:
     """Yield who collapsed, and how far the score fell where nobody did."""
+    called = {"S": "score", "ES": "share of edits that worked"}[score]
     alarms = table[table["collapsed"]]
     if len(alarms):
         least = alarms["checkpoint"].min()
-        names = sorted(set(alarms.loc[alarms["checkpoint"] == least, "line"]))
+        names = sorted(set(alarms.loc[alarms["checkpoint"] == least, "name"]))
         yield f"The model collapses from {least:,} facts on: {and_list(names)}."
     falls = []
-    for line, own in table[~table["collapsed"] & table["S"].notna()].groupby("line", sort=False):
+    for line, own in table[~table["collapsed"] & table[score].notna()].groupby("line", sort=False):
         first, last = own.iloc[0], own.iloc[-1]
-        if last["S_high"] < first["S_low"]:
-            words = f"from {first['S']:.2f} to {last['S']:.2f} with {last['checkpoint']:,} facts"
-            falls.append((first["S"] - last["S"], f"{words} ({line})"))
-    yield f"The score falls {max(falls)[1]}." if falls else "No fall of the score with the number of facts is shown."
+        if last[f"{score}_high"] < first[f"{score}_low"]:
+            words = f"from {first[score]:.2f} to {last[score]:.2f} with {last['checkpoint']:,} facts"
+            falls.append((first[score] - last[score], f"{words} ({line})"))
+    yield f"The {called} falls {max(falls)[1]}." if falls else f"No fall of the {called} with more facts is shown."
 
 
 def _value(row: pd.Series, name: str) -> str:
+    if row["collapsed"]:
+        return ""
     value, low, high = ((100 if name == "D" else 1) * float(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
     digits = 1 if name == "D" else digits_for(value)
     interval = f" [{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low) else ""
@@ -133,10 +147,12 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
     tables = {"dose": summarise_curves(curves), "dose_groups": group_doses(curves)}
     table, parts, out = tables["dose"], list[Part](), Path(folder) / "report"
     if len(table):
-        lines = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
-        table = table.assign(line=lines).sort_values("checkpoint", kind="stable")
+        words = {form: f", {FORM_WORDS[form]}" for form in table["form"].unique()[1:]}
+        names = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
+        lines = [f"{name}{words.get(form, '')}" for name, form in zip(names, table["form"])]
+        table = table.assign(name=names, line=lines).sort_values("checkpoint", kind="stable")
         with style():
-            figure = dose_figure(table)
+            figure = dose_figure(table[table["form"] == tables["dose"]["form"].iloc[0]])
         picture = Markup(svg(figure, "Measures by number of facts"))
         parts.append(Part("Dose and response", [_METHOD], {"": [("", picture)]}))
         if pictures:

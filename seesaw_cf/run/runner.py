@@ -38,7 +38,7 @@ from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import PLAIN, Candidates, CaseRows, Forms, score_table
 from seesaw_cf.run.sequence import Sequences
 from seesaw_cf.run.store import EDITS, Key, Shard, Store, check_first_edits, write_edits
-from seesaw_cf.run.units import Block, Unit, state_effects, units, write_doses
+from seesaw_cf.run.units import Block, State, Unit, state_effects, units, write_doses
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance
 
@@ -349,14 +349,15 @@ class Run:
         keys = [[(name, unit.key) for unit in self.units_of(name)] for name in self.seeds]
         more = [(name, unit.key) for _, *seeds in self.seeds.values() for name in seeds for unit in self.units_of(name)]
         nats, _ = tolerance(read_manifest(self.out))
-        states = dict[Key, tuple[TableRow, TableRow]]()
+        states = {form: dict[Key, State]() for form in self.forms}
 
-        def measure(key: Key, shard: Shard) -> None:
-            states[key] = state_effects(shard, nats, people=not self.is_sequence)
+        def measure(form: str, key: Key, shard: Shard) -> None:
+            states[form][key] = state_effects(shard, nats, people=not self.is_sequence)
 
         for form in reversed([*self.forms]):  # the first one last: its table says that a run is finished
             last = form == next(iter(self.forms))
-            read = measure if self.plan and last else None
+            # of edits one after another the report reads the other forms
+            read = partial(measure, form) if self.plan and (last or not self.is_sequence) else None
             if more:
                 self.store.merge(more, table_of(CONTROL_SEEDS, "" if last else form), form, read)
             scores = table_of("scores.parquet", "" if last else form)

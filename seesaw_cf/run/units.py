@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,8 +189,12 @@ def checkpoint_units(
     return planned
 
 
+State = tuple[TableRow, TableRow]
+"""See `state_effects`."""
+
+
 def write_doses(
-    file: Path, editors: Iterable[str], planned: Sequence[Unit], shards: Mapping[Key, tuple[TableRow, TableRow]]
+    file: Path, editors: Iterable[str], planned: Sequence[Unit], shards: Mapping[str, Mapping[Key, State]]
 ) -> None:
     """Write what became of every state of a plan, for `seesaw_cf.effects.dose.read_curves`.
 
@@ -197,22 +202,22 @@ def write_doses(
         file: `dose.json` of the run.
         editors: All of the run.
         planned: Its states.
-        shards: `state_effects` of each state of each editor.
+        shards: Form, the first one first -> `state_effects` of each state of each editor, or nothing.
     """
     before, rows = dict[str, TableRow](), []
-    for editor in editors:
-        for unit in planned:
-            was, found = shards[editor, unit.key]
-            before.setdefault(str(unit.labels["mix"]), was)
-            rows.append({"editor": editor, **unit.labels, **found})
+    for (form, own), editor, unit in product(shards.items(), editors, planned):
+        if own:
+            was, found = own[editor, unit.key]
+            before.setdefault(str(unit.labels["mix"]), was)  # of the first form, in which texts are read
+            rows.append({"editor": editor, **unit.labels, "form": form, **found})
     dump_json(file, {"baseline": before, "units": rows}, allow_nan=False)
 
 
-def state_effects(shard: Shard, nats: float, people: bool) -> tuple[TableRow, TableRow]:
+def state_effects(shard: Shard, nats: float, people: bool) -> State:
     """Return how well the model worked before a state of a plan, and what became of that.
 
     Args:
-        shard: Rows of the state in the run's first form.
+        shard: Rows of the state in one form.
         nats: See `sample_effects`.
         people: Also of other people; the curves of a sequence are made by the report.
     """

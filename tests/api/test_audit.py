@@ -85,8 +85,7 @@ def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
 
 
 def test_it_is_saved_once(audited: seesaw_cf.Audit, tmp_path: Path) -> None:
-    page = audited.save(tmp_path / "kept")
-    assert audited.screen.about in page.read_text(encoding="utf-8")
+    assert audited.screen.about in audited.save(tmp_path / "kept").read_text(encoding="utf-8")
     assert (tmp_path / "kept").stat().st_mode & 0o055, "whoever may read files of this user may read it"
     assert (tmp_path / "kept" / "scores.parquet").exists()
     with pytest.raises(StorageError, match="exists, expected a new folder"):

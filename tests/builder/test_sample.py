@@ -59,8 +59,7 @@ def test_the_yaml_describes_the_files_so_that_no_stale_cache_is_served() -> None
 def _run(code: str, cwd: Path, cache: Path) -> str:
     env = {key: value for key, value in os.environ.items() if key not in {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}}
     env |= {"HF_HOME": str(cache)}
-    done = fresh.python("-c", NO_NETWORK + code, cwd=cwd, env=env)
-    return done.stdout
+    return fresh.python("-c", NO_NETWORK + code, cwd=cwd, env=env).stdout
 
 
 @pytest.mark.slow

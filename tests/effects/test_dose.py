@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy import stats
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects.dose import _band, health, read_curves, sample_effects, summarise_curves
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.report.dose import write_dose_report
 
 
 def unit(checkpoint: int, order: int, **values: Any) -> dict[str, Any]:
@@ -87,6 +89,16 @@ def test_the_alarm_names_its_rule(tmp_path: Path) -> None:
     assert table["collapsed"].tolist() == [False, True, True]
     assert table.loc[1, "alarm"] == "perplexity 21 is above 2 times the unedited 10"
     assert table.loc[2, "alarm"] == "entropy of answers 0.90 is below 0.5 times the unedited 2.00"
+
+
+def test_each_form_has_lines_of_its_own(tmp_path: Path) -> None:
+    other = dict.fromkeys(("PS", "NS", "S", "D", "perplexity", "entropy"))
+    units = [unit(10, order, form="plain") for order in (0, 1)]
+    units += [unit(10, order, **other, ES=0.25, form="question") for order in (0, 1)]
+    folder = write(tmp_path / "run", [*units, unit(20, 0, form="plain", perplexity=99), unit(20, 0, form="question")])
+    assert summarise_curves(read_curves(folder))["collapsed"].tolist() == [False, False, True, True]
+    title, row = "Edits that worked, asked as a question in chat", "  memit, citizenship + P37"
+    assert f"{title}\n{row}" in re.sub(" +0.25 .*", "", write_dose_report(folder))
 
 
 def test_unfinished_and_damaged_folders_are_refused(tmp_path: Path) -> None:

@@ -83,8 +83,7 @@ def test_mcnemar_and_interval_of_the_change() -> None:
 def test_published_rule_leaves_out_unanswerable_cases() -> None:
     known = case(1, "male", MALE, MALE)
     extra = [row | {"gold": False} for row in case(2, "male", MALE, MALE)]
-    scores = table(known + extra)
-    assert cross_property(scores).iloc[0][["n", "n_no_gold"]].tolist() == [1, 1]
+    assert cross_property(table(known + extra)).iloc[0][["n", "n_no_gold"]].tolist() == [1, 1]
     given = {name: value * 2 for name, value in columns().items()}
     given |= {"case_id": [1, 2], "gold": [["male"], ["neither"]]}
     exact, paper = (as_json(accuracy_of_columns)(given, mode=mode)["pairs"]["P27/P21"] for mode in ("exact", "paper"))

@@ -102,8 +102,7 @@ def test_attacks_are_shifted_scaled_and_turned(rows: list[tuple[str, float]]) ->
         other = moved[name]
         quantiles = ((more(one, name), more(other, name)) for name in QUANTILES)
         for here, there in ((mean(one), mean(other)), *quantiles):
-            shifted = Estimate(here.value + 0.25, here.low + 0.25, here.high + 0.25)
-            assert close(there, shifted)
+            assert close(there, Estimate(here.value + 0.25, here.low + 0.25, here.high + 0.25))
         assert close(more(other, "iqr"), more(one, "iqr"))
         assert close(contrast_of(other["contrast"]), contrast_of(one["contrast"]), ("value", "low", "high"))
     # half the scores are half of every number

@@ -165,8 +165,7 @@ def test_a_template_that_refuses_is_a_status() -> None:
 
 
 def test_what_does_not_fit_is_refused_and_the_rest_is_written() -> None:
-    long = Ask("London " * 60)
-    bad, good = writer().generate([long, ASKS[0]], PUBLISHED)
+    bad, good = writer().generate([Ask("London " * 60), ASKS[0]], PUBLISHED)
     assert bad.status.startswith("refused: ")
     assert "do not fit into the model's context of 64" in bad.status
     assert (bad.text, bad.finish, good.status) == ("", "", "ok")

@@ -138,5 +138,4 @@ def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) 
     text = report_run(run)
     assert "No text was written." in text
     assert "6 texts are missing" in text
-    html = (run / "report" / "report.html").read_text("utf-8")
-    assert "nan" not in Read(html).text
+    assert "nan" not in Read((run / "report" / "report.html").read_text("utf-8")).text

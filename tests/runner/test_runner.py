@@ -74,8 +74,7 @@ def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest
     tables = {}
     for name, cases in (("own", own), ("twins", twins), ("both", [*own, *twins])):
         monkeypatch.setattr(small, "cases", lambda found=cases: found)
-        editors = small.run(tmp_path / name)
-        assert len(editors["nudge"].seen) == 9
+        assert len(small.run(tmp_path / name)["nudge"].seen) == 9
         rows = pq.read_table(tmp_path / name / "scores.parquet").to_pylist()
         key = ("case_id", "prompt_id", "kind", "role", "target", "phase")
         tables[name] = {tuple(row[part] for part in key): row["logprob"] for row in rows}

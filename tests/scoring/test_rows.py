@@ -70,8 +70,7 @@ def test_masks_show_each_node_its_ancestors_and_itself_only(
             while at >= 0:
                 family.add(at + layout.starts[number])
                 at = row.parents[at]
-            seen = _seen(layout, place)
-            assert sorted(seen) == sorted(family)
+            assert sorted(_seen(layout, place)) == sorted(family)
             assert layout.ids.flatten()[place] == row.tokens[node]
             assert layout.positions.flatten()[place] == row.depths[node]
 

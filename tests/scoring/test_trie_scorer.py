@@ -48,8 +48,7 @@ def test_tokens_fed_stay_at_the_nodes_of_the_trie(kind: str, tokenizer: PreTrain
     assert scorer.counts.tokens <= 1.05 * unique_nodes(items)
     assert scorer.counts.padded <= 1.15 * scorer.counts.tokens
     assert scorer.counts.logit_rows <= 1.05 * len(asked)
-    naive = sum(len(item.ids) for item in items)
-    assert scorer.counts.tokens < 0.25 * naive
+    assert scorer.counts.tokens < 0.25 * sum(len(item.ids) for item in items)
 
 
 def test_one_more_candidate_costs_its_unseen_tokens_only(tokenizer: PreTrainedTokenizerBase) -> None:

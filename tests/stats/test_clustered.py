@@ -161,8 +161,7 @@ def test_the_test_of_one_dominant_cluster_is_careful() -> None:
 
 def test_case_weights_make_means_of_case_means() -> None:
     case, values = np.array([0, 0, 0, 1]), np.array([1.0, 2, 3, 10])
-    weights = case_weights(case, np.ones(4, bool))
-    assert weights @ values == pytest.approx((2 + 10) / 2)
+    assert case_weights(case, np.ones(4, bool)) @ values == pytest.approx((2 + 10) / 2)
     assert case_weights(case, np.zeros(4, bool)).sum() == 0
 
 
