@@ -35,7 +35,7 @@ def test_the_demo_is_the_frozen_run(tmp_path: Path) -> None:
     assert f"({model.num_parameters() / 1e6:.1f} M parameters)" in TEXT
     assert len(reading_figure(made).axes[0].texts) == 5
     assert len(study_figure().axes[0].get_yticklabels()) == 6
-    assert [ax.get_title() for ax in first_page.sequence_figure().axes] == ["MEMIT", "AlphaEdit", "FT"]
+    assert [ax.get_title(loc="left") for ax in first_page.sequence_figure().axes] == ["MEMIT", "AlphaEdit", "FT"]
 
 
 @pytest.mark.slow(30)

@@ -51,7 +51,7 @@ class Cell(NamedTuple):
         return pd.concat([table.select(columns or table.column_names).to_pandas() for table in tables])
 
 
-def near(n: int) -> float:
+def near(n: float) -> float:
     """Return how near a mean of n changes must be: six times what rounding its four scores to steps moves it by."""
     return 6 * np.sqrt(4 / 12 / n) / STEPS
 
@@ -147,11 +147,11 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell, own: pd.Dat
         for test in tests.to_dict("records"):
             member = np.array([test["group"] in names for names in labels])
             chosen = (rows["edit_relation"] == test["relation"]).to_numpy() | (test["relation"] == "all")
-            sides = [
-                rows[chosen & side].groupby("case_id")[test["scale"]].mean() for side in (member, tagged & ~member)
-            ]
-            value = (sides[0] - sides[1]).dropna().mean() * (1 if holds == "target_new" else -1)
-            people = rows[chosen & member]["subject_id"].nunique()
+            sides = [rows[chosen & side].groupby("case_id")[test["scale"]] for side in (member, tagged & ~member)]
+            value = (sides[0].mean() - sides[1].mean()).dropna().mean() * (1 if holds == "target_new" else -1)
+            # an edit with few of them counts as much as one with many
+            parts = (1 / sides[0].size() + 1 / sides[1].size()).dropna()
+            people = min(rows[chosen & member]["subject_id"].nunique(), len(parts) ** 2 / parts.sum())
             assert value == pytest.approx(test["value"], abs=near(people)), test
             checked += 1
     assert checked > 20 or (cell.records == "released" and not checked)  # nearly nobody there has a label
@@ -167,7 +167,7 @@ def test_other_facts_are_counted_from_the_candidates(cell: Cell) -> None:
         rows = scores[(scores["editor"] == row["editor"]) & (scores["template_id"] != FREE.id)]
         means = rows.groupby(["case_id", "target", "gold"])["logprob"].mean().reset_index()
         best = means.loc[means.groupby("case_id")["logprob"].idxmax()]
-        assert abs(best["gold"].mean() - row["post"]) <= 1 / row["n"]  # a tie is no right answer
+        assert abs(best["gold"].mean() - row["post"]) <= 1.01 / row["n"]  # a tie is no right answer
 
 
 @pytest.mark.slow(8)
