@@ -181,6 +181,7 @@ def _of_order(people: pd.DataFrame, edits: pd.DataFrame) -> Iterator[dict[str, A
         own, status = scored[scored["editor"] == editor], once_each(made)["status"]
         row: dict[str, Any] = {"editor": str(editor), "order": order, "n_edits": int(status.isin(_MADE).sum())}
         row["n_refused"] = int((~status.isin((*_MADE, ASKED_ONLY))).sum())
+        row["n_zero"] = int((status == "zero delta").sum())
         for word, holds, right, wrong in (("new", "target_new", "new", "true"), ("old", "target_true", "true", "new")):
             held = own[own["holds"] == holds]
             before, after = (held[f"{phase}_{right}"] > held[f"{phase}_{wrong}"] for phase in ("pre", "post"))

@@ -53,6 +53,7 @@ _LOST: Mapping[tuple[str, str], str] = {
     ("other_people", "old"): "people for whom the old answer is true lost",
     ("other_people", "new"): "people for whom the new answer is true lost",
 }
+_NOT_MADE: Mapping[str, str] = {"n_refused": "refused", "n_zero": "changed nothing"}
 _MOST_COLUMNS = 5
 _METHOD = (
     "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
@@ -98,10 +99,13 @@ class SequenceReport(Report):
         )
 
     def _missing(self) -> Iterator[str]:
-        """Yield how many edits an editor refused in an order at most, and how many scores there are not."""
-        refused = self.curve.groupby("editor")["n_refused"].max()
-        names = [name for name in self.run.audited if refused[name]]
-        lost = [f"{refused[name]} of {max(self.at):,} edits by {name} refused" for name in names]
+        """Yield how many edits were not made in an order at most, and how many scores there are not."""
+        lost = [
+            f"{count} of {max(self.at):,} edits by {name} {words}"
+            for column, words in _NOT_MADE.items()
+            for name, count in self.curve.groupby("editor")[column].max().items()
+            if count and name in self.run.audited
+        ]
         if lost:
             yield f"{capital('; '.join(lost))}, the sequence went on without them."
         for asked in zip(*((own, *own.forms) for own in self.at.values())):

@@ -191,7 +191,8 @@ def read_external(
         if is_control(name):
             null = ""
         elif not (null := "given" if control_name("random", name) in found else "noise" if norms else ""):
-            notes.append("it has no random control: its weights are not comparable. Name one with --control-model")
+            what = "those of the base" if own["fingerprint"] == known["fingerprint"] else "not comparable"
+            notes.append(f"it has no random control: its weights are {what}. Name one with --control-model")
         facts[name] = {"source": hide_secrets(changed.source), "form": changed.form, "notes": notes, "null": null}
         for number in numbers if null == "noise" else ():
             random = control_name("random", name, number)

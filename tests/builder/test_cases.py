@@ -130,8 +130,7 @@ def lines() -> list[str]:
     """The sample's first hundred people as N-Triples, with everything that is no person."""
     text = render(*small_tables()).splitlines()
     human = f"<{entity_iri('P31')}> <{entity_iri('Q5')}>"
-    people = sorted(line.split(" ")[0] for line in text if human in line)
-    left_out = set(people[100:])
+    left_out = set(sorted(line.split(" ")[0] for line in text if human in line)[100:])
     return [line for line in text if line.split(" ")[0] not in left_out]
 
 

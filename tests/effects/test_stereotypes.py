@@ -183,8 +183,7 @@ def raw(rows: Sequence[tuple[str, int]], smoothing: float = 0.5) -> dict[str, fl
 
 
 def test_two_groups_by_hand() -> None:
-    rows = [("A", 0)] * 3 + [("A", 7)] + [("B", 0)] + [("B", 7)] * 3
-    found = topics(rows)
+    found = topics([("A", 0)] * 3 + [("A", 7)] + [("B", 0)] + [("B", 7)] * 3)
     assert found["topics"] == [0, 7]
     shares, entropy = shown(found["identities"]["A"])
     assert shares == {0: 0.75, 7: 0.25}

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +70,17 @@ def test_levels_are_means_over_orders_and_beyond_the_control_on_the_same_questio
 
 def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Path) -> None:
     rows = pq.read_table(folder / "scores.parquet").to_pandas()
-    rows = rows[(rows["kind"] == "efficacy") & (rows["phase"] == "post")].drop_duplicates(
-        ["editor", "checkpoint", "order", "prompt", "role"]
-    )
-    wide = rows.set_index(["editor", "checkpoint", "order", "prompt", "role"])["logprob"].unstack("role")
+    keys = ["editor", "checkpoint", "order", "prompt", "role"]
+    rows = rows[(rows["kind"] == "efficacy") & (rows["phase"] == "post")].drop_duplicates(keys)
+    wide = rows.set_index(keys)["logprob"].unstack("role")
     holds = (wide["target_new"] > wide["target_true"]).groupby(["editor", "checkpoint"]).mean()
     own = made.frame[(made.frame["what"] == "efficacy_after") & (made.frame["relation"] == "all")]
     assert own.set_index(["editor", "checkpoint"])["value"].to_dict() == pytest.approx(holds.to_dict())
     assert made.curve.groupby(["editor", "checkpoint"])["ES"].mean().to_dict() == pytest.approx(holds.to_dict())
     edits = made.curve.groupby("checkpoint")["n_edits"].unique()
     assert {count: list(found) for count, found in edits.items()} == {count: [count] for count in COUNTS}
+    stuck = replace(made, curve=made.curve.assign(n_zero=2)).screen.missing
+    assert stuck.startswith("2 of 6 edits by lean changed nothing, the sequence went on without them.")
 
 
 @pytest.mark.slow(20)
