@@ -14,7 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.editors.control_names import first_seed, is_control
+from seesaw_cf.editors.control_names import first_seed, is_control, split_control
 from seesaw_cf.effects.dose import BAND, group_doses, read_curves, summarise_curves
 from seesaw_cf.report.figures import COLOURS, WIDTH, save_figure, style, svg
 from seesaw_cf.report.rows import Manifest, model_name, repeat_command, rows_of
@@ -113,21 +113,28 @@ def mix_name(mix: str) -> str:
 
 
 def dose_figure(table: pd.DataFrame) -> Figure:
-    """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10)."""
+    """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10), of one control."""
+    table, counts = table[table["editor"] == table["editor"].map(first_seed)], sorted(set(table["checkpoint"]))
     table = table.assign(**{name: 100 * table[name] for name in ("D", "D_low", "D_high")})
     there = [name for name in MEASURES if name != "entropy" and table[name].notna().any()] or ["S"]
-    figure = Figure(figsize=(WIDTH, 1.7 * len(there)), layout="constrained")
+    height = 1.7 * len(there) + 0.2 * table["line"].nunique()
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(len(there), 1, squeeze=False)[:, 0]
+    of = table["editor"].map(lambda editor: split_control(editor)[1] or editor) + table["mix"]
+    inks = dict(zip(of.unique(), cycle(COLOURS)))  # a control is dashed, in the ink of its editor
     for ax, name in zip(axes, there, strict=True):
-        for colour, (line, own) in zip(cycle(COLOURS), table.groupby("line", sort=False)):
-            ax.plot(own["checkpoint"], own[name], marker="o", markersize=3, color=colour, label=str(line))
+        for line, own in table.groupby("line", sort=False):
+            first, colour = own["editor"].iloc[0], inks[of[own.index[0]]]
+            dashes = "--" if is_control(first) else "-"
+            ax.plot(own["checkpoint"], own[name], f"{dashes}o", markersize=3, color=colour, label=str(line))
             ax.fill_between(
                 own["checkpoint"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0
             )
-        ax.set_title(MEASURES[name])
-        if table["checkpoint"].max() > 20 * table["checkpoint"].min():
-            ax.set_xscale("log")
-    axes[0].legend(frameon=False)
+        ax.set_title(MEASURES[name].partition(" (")[0])
+        ax.set_xscale("log" if counts[-1] > 20 * counts[0] else "linear")
+        ax.set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
+        ax.minorticks_off()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
     return figure
 
 
