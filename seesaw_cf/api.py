@@ -79,6 +79,7 @@ class Audit:
             return rows
         compared = rows["what"] == "beyond"
         rows = rows[rows["decides"].astype(bool) & (compared if compared.any() else ~compared)]
+        rows = rows[rows["editor"].isin(self.report.run.audited)]
         keys = list(zip(rows["about"], rows["true_answer"], strict=True))
         sign = [HARM[key] for key in keys]
         ends = np.sort(rows[["low", "high"]].to_numpy(np.float64) * np.array(sign)[:, None], axis=1)

@@ -169,6 +169,14 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
         summaries.append(out | {"alarm": "; ".join(alarms(out, curves.baseline.get(str(mix), {}) if first else {}))})
     if not (table := pd.DataFrame(summaries)).empty:
         table["alarm"] = table.groupby(["editor", "mix", "checkpoint"])["alarm"].transform("max")
+        # an average of two relations has collapsed where either of them has
+        apart = {AVERAGE.format(*mix.split("+")): mix.split("+") for mix in table["mix"] if "+" in mix}
+        keys = ["editor", "mix", "checkpoint"]
+        known = dict(zip(zip(*(table[key] for key in keys)), table["alarm"]))
+        table["alarm"] = [
+            next(filter(None, (known[editor, part, count] for part in apart.get(mix, [mix]))), "")
+            for editor, mix, count in zip(*(table[key] for key in keys))
+        ]
         table["collapsed"] = table["alarm"] != ""
     return table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -35,7 +35,7 @@ _METHOD = (
     "Facts are edited together, in orders that are drawn (MEMIT, appendix D). A number is the mean over "
     f"orders with a {BAND:.0%} band for facts like these; one order, or orders that share most facts, have none. "
     "The alarm is raised when the perplexity of fixed texts doubles or the entropy of answers halves: scores of a "
-    "collapsed model say nothing about bias. “Average of” two relations is both edited apart."
+    "collapsed model say nothing about bias, and its lines end there. “Average of” two relations is both edited apart."
 )
 _ABOUT = {"dose": "Every measure of each editor, mix and checkpoint.", "dose_groups": "D_d by group."}
 
@@ -57,14 +57,14 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
     score, scored, sections = _score(table), {*table.loc[table["ES"].notna(), "form"]}, dict[str, list[ScreenRow]]()
     for form, name in [(first, score), *((form, "ES") for form in others), (first, "D")]:
         own = [line for line in lines if line["form"].iloc[0] == form and line[name].notna().any()]
-        rows = [_screen_row(line, name, len(shown)) for line in own]
+        rows = [_screen_row(line, name, shown) for line in own]
         more = [ScreenRow(f"and {len(rows) - _MOST} more in the table dose")] if len(rows) > _MOST else []
         asked = f", asked {FORM_WORDS[form]}" * (forms != ["plain"])
         sections |= {f"{MEASURES[name].capitalize()}{asked}": rows[:_MOST] + more} if rows else {}
     return Screen(
         about=f"{model}: {and_list([f'{count:,}' for count in counts])} fact{'s' * (counts != [1])} edited together",
         finding=list(_finding(table, score)),
-        missing=" ".join(f"No edit has a score, asked {FORM_WORDS[form]}." for form in others if form not in scored),
+        missing=" ".join(f"No edit has a score, asked {FORM_WORDS[form]}." for form in forms if form not in scored),
         columns=[quantity(count, "fact") for count in shown],
         sections=sections,
     )
@@ -75,9 +75,9 @@ def _score(table: pd.DataFrame) -> str:
     return next((name for name in ("S", "ES") if table[name].notna().any()), "S")
 
 
-def _screen_row(own: pd.DataFrame, name: str, columns: int) -> ScreenRow:
-    first, last = own.iloc[0], own.iloc[-1]
-    row = ScreenRow(str(last["name"]), [_value(first, name), _value(last, name)][:columns])  # none of a collapsed model
+def _screen_row(own: pd.DataFrame, name: str, counts: Sequence[int]) -> ScreenRow:
+    last, there = own.iloc[-1], [own[own["checkpoint"] == count] for count in counts]
+    row = ScreenRow(str(last["name"]), [_value(rows.iloc[0], name) if len(rows) else "" for rows in there])
     return replace(row, badge="COLLAPSED", severity="bad", detail=str(last["alarm"])) if last["collapsed"] else row
 
 
@@ -88,14 +88,16 @@ def _finding(table: pd.DataFrame, score: str) -> Iterator[str]:
     if len(alarms):
         least = alarms["checkpoint"].min()
         names = sorted(set(alarms.loc[alarms["checkpoint"] == least, "name"]))
-        yield f"The model collapses from {least:,} facts on: {and_list(names)}."
-    falls = []
+        yield f"The model collapses from {quantity(least, 'fact')} on: {and_list(names)}."
+    falls, compared = [], False
     for line, own in table[~table["collapsed"] & table[score].notna()].groupby("line", sort=False):
         first, last = own.iloc[0], own.iloc[-1]
+        compared = compared or len(own) > 1
         if last[f"{score}_high"] < first[f"{score}_low"]:
             words = f"from {first[score]:.2f} to {last[score]:.2f} with {last['checkpoint']:,} facts"
             falls.append((first[score] - last[score], f"{words} ({line})"))
-    yield f"The {called} falls {max(falls)[1]}." if falls else f"No fall of the {called} with more facts is shown."
+    if compared:
+        yield f"The {called} falls {max(falls)[1]}." if falls else f"No fall of the {called} with more facts is shown."
 
 
 def _value(row: pd.Series, name: str) -> str:
@@ -126,6 +128,7 @@ def dose_figure(table: pd.DataFrame) -> Figure:
         for line, own in table.groupby("line", sort=False):
             first, colour = own["editor"].iloc[0], inks[of[own.index[0]]]
             dashes = "--" if is_control(first) else "-"
+            own = own if name == "perplexity" else own[~own["collapsed"]]
             ax.plot(own["checkpoint"], own[name], f"{dashes}o", markersize=3, color=colour, label=str(line))
             ax.fill_between(
                 own["checkpoint"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0
@@ -154,6 +157,9 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
     tables = {"dose": summarise_curves(curves), "dose_groups": group_doses(curves)}
     table, parts, out = tables["dose"], list[Part](), Path(folder) / "report"
     if len(table):
+        fallen, keys = table[table["collapsed"]], ["editor", "mix", "form", "checkpoint"]
+        gone = pd.MultiIndex.from_frame(tables["dose_groups"][keys]).isin(pd.MultiIndex.from_frame(fallen[keys]))
+        tables["dose_groups"] = tables["dose_groups"][~gone]
         words = {form: f", {FORM_WORDS[form]}" for form in table["form"].unique()[1:]}
         names = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
         lines = [f"{name}{words.get(form, '')}" for name, form in zip(names, table["form"])]

@@ -121,6 +121,10 @@ class RunResult:
         """Return whether a model was changed elsewhere, by no edit of this run."""
         return name in self.manifest.get("edited", {})
 
+    def together(self, name: str) -> bool:
+        """Return whether the edits of a relation by this editor were made together; see `seesaw_cf.report.several`."""
+        return bool(self.manifest.get("protocols", {}).get(name, self.protocol) == "batch")
+
     @property
     def noun(self) -> str:
         """What was done to the model, for sentences."""

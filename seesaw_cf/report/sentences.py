@@ -49,8 +49,10 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     levels, doubted = levels_of(frame, run), doubts(frame, run)
     if not levels:
         nothing = "Nothing was asked but the edits themselves."
-        if run.people is not None or run.facts is not None:
-            nothing = f"Nothing that was asked about others{asked_how(run)} could be scored."
+        if run.people is not None and (run.people["status"] == "ok").any():
+            nothing = "It is not recorded which answer is true of the people who were asked about."
+        elif run.people is not None or run.facts is not None:
+            nothing = f"No score about others{asked_how(run)}: nothing is known of them."
         return [nothing, *doubted]
     failed = any(after["value"] <= 0.5 for _, _, after in efficacy_rows(frame, run) if not run.asked_only)
     sentences = [*broken(run), *(doubted if failed else [])]
@@ -61,9 +63,9 @@ def finding(frame: pd.DataFrame, run: RunResult, settings: AuditSettings) -> lis
     most = {name: max((own["harm"] for own in harmed if own["editor"] == name), default=0.0) for name in by_editor}
     happened = groupby(
         sorted(by_editor, key=lambda name: -most[name]),
-        lambda name: (run.is_changed(name), _happened(by_editor[name], run)),
+        lambda name: (run.is_changed(name), run.together(name), _happened(by_editor[name], run)),
     )
-    clauses = [_clause(words, list(names), run) for (_, words), names in happened if words]
+    clauses = [_clause(words, list(names), run) for (*_, words), names in happened if words]
     group = group_sentence(frame, run, settings)
     if harmed and any(level["verdict"] == "no_control" for level in levels):
         clauses.append(f"Without a control it is not known whether any {run.noun} of that size does the same.")
@@ -77,7 +79,7 @@ def _happened(levels: Sequence[Row], run: RunResult) -> str:
     if not levels:
         return ""
     if harmed := sorted((level for level in levels if level["is_harm"]), key=lambda level: -level["harm"]):
-        edited = "the edited people" if run.protocol == "batch" else "the edited person"
+        edited = "the edited people" if run.together(levels[0]["editor"]) else "the edited person"
         person, count = "the people of the records" if run.asked_only else edited, len(run.audited) == 1
         phrases, others = zip(*(harm_phrase(level, person, count) for level in harmed))
         how = f"against {and_list(others)}" if all(others) else "more so than"
@@ -121,7 +123,7 @@ def _clause(words: str, editors: Sequence[str], run: RunResult) -> str:
     changed = run.is_changed(editors[0])
     names = and_list(editors, "and" if changed else "or")
     if not changed:
-        return f"After {f'all {names} edits together' if run.protocol == 'batch' else f'{names} edits'} {words}."
+        return f"After {f'all {names} edits together' if run.together(editors[0]) else f'{names} edits'} {words}."
     if not words.startswith("the model "):
         return f"After the change {names}, {words}."
     start = f"The model {names}" if len(editors) == 1 else f"Each of the models {names}"
@@ -210,8 +212,9 @@ def denominators(frame: pd.DataFrame, run: RunResult) -> str:
         parts.append(f"{missing:,} of {run.n_rows:,} scores missing{asked_how(run)}")
     if run.people is not None and (lost := int((run.people["status"] != "ok").sum())):
         parts.append(f"{lost:,} of {len(run.people):,} questions about other people left out")
-    if run.protocol == "batch":
-        parts.append("all edits of a relation were made together, so that nothing has a likely range")
+    if names := [name for name in run.audited if run.together(name)]:
+        of = f" by {and_list(names)}" * (run.protocol == MIXED)
+        parts.append(f"all edits of a relation{of} were made together, so that nothing has a likely range")
     return f"{capital('; '.join(parts))}." if parts else ""
 
 

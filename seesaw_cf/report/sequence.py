@@ -129,7 +129,8 @@ class SequenceReport(Report):
             if row is None:
                 if control is not None:
                     changes = quantity(control["checkpoint"], "random change")
-                    yield f"{changes} of the sizes of {name}'s have broken the model, and {name} has not."
+                    have = "has" if control["checkpoint"] == 1 else "have"
+                    yield f"{changes} of the sizes of {name}'s {have} broken the model, and {name} has not."
                 continue
             same = control is not None and control["checkpoint"] <= row["checkpoint"]
             beside = "so have" if same else "not so after"
@@ -173,7 +174,7 @@ class SequenceReport(Report):
         for editor in (own for audited in self.run.audited for own in (audited, self.run.control_of(audited)) if own):
             rows = standing_rows(self.curve, editor)
             cells = _cells(rows.groupby("checkpoint")[name].mean().reindex(list(shown)) * scale)
-            if any(cells):
+            if self.curve.loc[self.curve["editor"] == editor, name].notna().any():
                 yield self._row(editor, cells)
 
     def _row(self, editor: str, cells: Sequence[str]) -> ScreenRow:
@@ -187,8 +188,9 @@ class SequenceReport(Report):
         own = self.frame[(self.frame["what"] == "after") & (self.frame["about"] == "other_facts")]
         own = own[(own["relation"] == ALL) & own["checkpoint"].isin(shown)]
         values = own.pivot(index="checkpoint", columns="editor", values="value").reindex(list(shown)) * 100
-        names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own in values]
-        rows = [self._row(name, _cells(values[name])) for name in names]
+        names = [own for name in self.run.audited for own in (name, self.run.control_of(name)) if own]
+        values = values.reindex(columns=[name for name in names if name in values or self.standing.get(name) == 0])
+        rows = [self._row(str(name), _cells(own)) for name, own in values.items()]
         return {"Other facts about the edited people answered right, %": rows} if rows else {}
 
     def _standing(self, own: Report) -> pd.DataFrame:
@@ -248,7 +250,7 @@ class SequenceReport(Report):
         ]
         yield Part("Edit after edit", [_METHOD], {"": drawn})
         rows = [row for count, own in self.at.items() for row in _page_rows(count, own, self.curve)]
-        yield Part("Every checkpoint", [], table=pd.DataFrame(rows))
+        yield Part("Every checkpoint", [], table=pd.DataFrame(rows).fillna(""))
         yield from self.main._parts()
 
     def check(self) -> None:
@@ -274,16 +276,18 @@ def _cells(values: pd.Series) -> list[str]:
 def _page_rows(count: int, own: Report, curve: pd.DataFrame) -> Iterator[dict[str, str]]:
     """Yield a line of words for every level at a checkpoint."""
     for level in levels_of(own.frame, own.run):
-        fallen = first_collapse(curve, level["editor"])
-        collapsed = fallen is not None and fallen["checkpoint"] <= count
         sides = {"after it": level["own"], "after as many random changes": level["beside"]}
         yield {
             "edits": f"{count:,}",
             "editor": level["editor"],
             "who": LEVELS[level["about"], level["true_answer"]][0],
             **{name: amount(side["change"], level["sign"]) if side else "" for name, side in sides.items()},
-            "concluded": "the model has collapsed" if collapsed else level_sentence(level, own.run),
+            "concluded": level_sentence(level, own.run),
         }
+    for name in own.run.audited:
+        fallen = first_collapse(curve, name)
+        if fallen is not None and fallen["checkpoint"] <= count:
+            yield {"edits": f"{count:,}", "editor": name, "concluded": "the model has collapsed"}
 
 
 def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> SequenceReport:
@@ -320,7 +324,8 @@ def without_collapsed(own: Report, curve: pd.DataFrame, count: int) -> Report:
             frame = frame[frame["editor"] != name].copy()
             beside = frame["control"] == name
             frame.loc[beside & (frame["verdict"] != ""), "verdict"] = NO_MATCH
-            frame.loc[beside, ["value", "low", "high", "p", "p_adjusted"]] = math.nan
+            frame.loc[beside, ["value", "low", "high", "p", "p_adjusted", "stderr", "df", "reach"]] = math.nan
+            frame.loc[beside, ["note", "half_edits"]] = "", 0
     return replace(own, frame=frame, forms=tuple(without_collapsed(each, curve, count) for each in own.forms))
 
 

@@ -132,6 +132,7 @@ def _merged(runs: Sequence[RunResult], titles: Sequence[str], notes: Sequence[st
     manifest = {**manifests[0], "notes": [*notes, *_disagreements(manifests, titles)], "job": {}}  # of no one job
     manifest |= {part: _joined(own.get(part, {}) for own in manifests) for part in _RECORDED}
     manifest["protocol"] = runs[0].protocol if len({run.protocol for run in runs}) == 1 else MIXED
+    manifest["protocols"] = {name: run.protocol for run in runs for name in run.editors}
     manifest["model"] = {"id": " and ".join(dict.fromkeys(map(model_name, manifests)))}
     together: dict[str, Any] = {part: _joined(getattr(run, part) for run in runs) for part in _BY_EDITOR}
     for part in _TABLES:

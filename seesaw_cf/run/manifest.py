@@ -191,10 +191,8 @@ class RunFolder:
         if not (file := path / "manifest.json").exists():
             raise RunFolderError(f"{path} has no manifest.json, so it is not a run folder. {remedy}")
         missing = [name for name in tables if not (path / name).exists()]
-        if missing and (path / "scores.parquet").exists():
-            raise RunFolderError(
-                f"{path}: a finished audit without written texts. {remedy} (Or repeat the audit with --answers.)"
-            )
+        if missing and all((path / name).exists() for name in RESULTS):
+            raise RunFolderError(f"{path}: a finished audit, which has no {' and '.join(missing)}. {remedy}")
         if missing:
             n_units = sum(1 for _ in path.glob("shards/*/*.parquet"))
             raise RunFolderError(

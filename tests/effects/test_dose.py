@@ -72,15 +72,17 @@ def test_the_average_of_two_relations_is_taken_order_by_order(tmp_path: Path) ->
     alone = [("P27", 0, 0.4), ("P27", 1, 0.5), ("P37", 0, 0.6), ("P37", 1, 0.9)]
     units = [unit(2, order, mix=mix, S=score, D=None if mix == "P27" else 0.1) for mix, order, score in alone]
     units += [unit(2, 0, S=0.3), unit(4, 0, S=0.3), unit(4, 0, mix="P27", S=0.2)]
-    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "checkpoint"])
+    curves = read_curves(write(tmp_path / "run", units))
+    table = summarise_curves(curves).set_index(["mix", "checkpoint"])
     at, half = ("average of P27 and P37", 2), stats.t.ppf(0.95, 1) * 0.1
-    assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx(
-        [0.6, max(0.0, 0.6 - half), min(1.0, 0.6 + half)]
-    )
+    expected = [0.6, max(0.0, 0.6 - half), min(1.0, 0.6 + half)]
+    assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx(expected)
     assert [table[name][at] for name in ("edits", "orders", "alarm")] == [2, 2, ""]
     assert np.isnan(table["D"][at])
     assert ("average of P27 and P37", 4) not in table.index
     assert table["S"]["P27+P37", 2] == 0.3
+    curves.baseline["P37"] = {"perplexity": 4.0, "entropy": None}  # it collapses, and so does the average
+    assert summarise_curves(curves).query("collapsed")["mix"].tolist() == ["P37", "average of P27 and P37"]
 
 
 def test_the_alarm_names_its_rule(tmp_path: Path) -> None:

@@ -79,8 +79,8 @@ def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Pa
     assert made.curve.groupby(["editor", "checkpoint"])["ES"].mean().to_dict() == pytest.approx(holds.to_dict())
     edits = made.curve.groupby("checkpoint")["n_edits"].unique()
     assert {count: list(found) for count, found in edits.items()} == {count: [count] for count in COUNTS}
-    stuck = replace(made, curve=made.curve.assign(n_zero=2)).screen.missing
-    assert stuck.startswith("2 of 6 edits by lean changed nothing, the sequence went on without them.")
+    stuck = replace(made, curve=made.curve.assign(n_zero=2))
+    assert "2 of 6 edits by lean changed nothing, the sequence" in stuck.screen.missing
 
 
 @pytest.mark.slow(20)

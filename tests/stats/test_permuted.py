@@ -148,8 +148,7 @@ def test_p_is_the_share_of_all_sign_patterns() -> None:
     sums = np.bincount(CODE, values)
     patterns = np.array(list(product((-1.0, 1.0), repeat=CLUSTERS))) * sums
     t = np.abs(patterns.sum(axis=1)) / patterns.std(axis=1)
-    exact = float((t >= t[-1] * (1 - 1e-9)).mean())
-    assert estimate.p == pytest.approx(exact, abs=0.02)
+    assert estimate.p == pytest.approx(float((t >= t[-1] * (1 - 1e-9)).mean()), abs=0.02)
     assert corrected[0] == pytest.approx(estimate.p)
 
 
