@@ -157,7 +157,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     Source: MEMIT appendix D, Figure 10 (mean of repeated samples, 90 % bands, line "avg").
     """
     summaries = []
-    units = curves.units
+    units, first = curves.units, next(iter(curves.units["form"]), "")
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
     for (editor, mix, form, count), rows in units.groupby(["editor", "mix", "form", "checkpoint"], sort=False):
@@ -165,17 +165,16 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "orders": len(rows)}
         for name in MEASURES:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
-        first = form == units["form"].iloc[0]
-        summaries.append(out | {"alarm": "; ".join(alarms(out, curves.baseline.get(str(mix), {}) if first else {}))})
+        baseline = curves.baseline.get(str(mix), {}) if form == first else {}
+        summaries.append(out | {"alarm": "; ".join(alarms(out, baseline))})
     if not (table := pd.DataFrame(summaries)).empty:
-        table["alarm"] = table.groupby(["editor", "mix", "checkpoint"])["alarm"].transform("max")
-        # an average of two relations has collapsed where either of them has
+        # What its first form says holds for all; an average of two relations has collapsed where either of them has.
+        keys, first_rows = ["editor", "mix", "checkpoint"], table[table["form"] == first]
+        known = first_rows.set_index(keys)["alarm"].to_dict()
         apart = {AVERAGE.format(*mix.split("+")): mix.split("+") for mix in table["mix"] if "+" in mix}
-        keys = ["editor", "mix", "checkpoint"]
-        known = dict(zip(zip(*(table[key] for key in keys)), table["alarm"]))
         table["alarm"] = [
             next(filter(None, (known[editor, part, count] for part in apart.get(mix, [mix]))), "")
-            for editor, mix, count in zip(*(table[key] for key in keys))
+            for editor, mix, count in table[keys].itertuples(index=False)
         ]
         table["collapsed"] = table["alarm"] != ""
     return table
