@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
 from seesaw_cf.base.retrying import Bar
+from seesaw_cf.base.system import rare_collections
 from seesaw_cf.run.jobs import Job, Workers
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run_job(
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     if workers is None or workers.engine == "local":
-        _make(job, out, keep_deltas, progress).complete()
+        with rare_collections():
+            _make(job, out, keep_deltas, progress).complete()
         return
     make = partial(_make, job, out.resolve(), keep_deltas)
     run_on_ray(make, out, cpus=job.threads or 1, gpus=workers.gpus, address=workers.ray_address, progress=progress)
@@ -71,6 +73,7 @@ class _Worker:
         run.store.claim()
         return run
 
+    @rare_collections()
     def plan(self) -> tuple[list[int], list[str]]:
         """Return the numbers of the open blocks, and the notes of the run."""
         still_open = [number for number, block in enumerate(self.run.blocks) if self.run.is_open(block)]
@@ -78,6 +81,7 @@ class _Worker:
             still_open.sort(key=lambda number: number % len(self.run.manifest.settings["checkpoints"]))
         return still_open, [*self.run.manifest.notes, *self.run.notes]
 
+    @rare_collections()
     def do(self, number: int | None) -> None:
         """Do one block; None: get ready."""
         if number is None:
@@ -85,6 +89,7 @@ class _Worker:
         elif self.run.is_open(block := self.run.blocks[number]):
             self.run.do(block)
 
+    @rare_collections()
     def merge(self) -> None:
         """Write the merged tables."""
         self.run.merge()
