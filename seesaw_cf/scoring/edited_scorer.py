@@ -188,7 +188,7 @@ class EditedScorer:
 
     def _restored(self, delta: WeightDelta, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         with edited(self.scorer.model, delta):
-            return self.scorer.score_items(items)
+            return self.scorer.score_items(items, delta.updates)
 
     def _together(
         self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -15,8 +15,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
 from seesaw_cf.base.types import SCORERS, Cloze, ClozeScore, JsonObject
-from seesaw_cf.models.hooks import evaluating
+from seesaw_cf.models.hooks import evaluating, exchanged
 from seesaw_cf.models.trial import embedding
+from seesaw_cf.scoring.below import Change, Known, find_change, recording
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import (
     Answers,
@@ -77,10 +78,11 @@ class Counts:
 
 @dataclass(slots=True)
 class _Part:
-    """Rows of one forward pass, and how they are laid out once they were asked."""
+    """Rows of one forward pass, and once they were asked how they are laid out, and what is known of the pass."""
 
     rows: Sequence[TrieRow]
     laid: Pass | None = None
+    known: Known | None = None
 
 
 class _Kept(dict[tuple[Key, ...], Value]):
@@ -126,6 +128,8 @@ class TrieScorer(TextScorer):
     counts: Counts = field(default_factory=Counts, compare=False)
     _encoded: _Kept[Cloze, _Encoded] = field(default_factory=_Kept, init=False, compare=False, repr=False)
     _parts: _Kept[EncodedCloze, list[_Part]] = field(default_factory=_Kept, init=False, compare=False, repr=False)
+    # changed parameters -> whether a pass below which everything is known gives the bytes of a whole one
+    _stays: dict[frozenset[str], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @cached_property
     def support(self) -> Support:
@@ -159,12 +163,19 @@ class TrieScorer(TextScorer):
         """See `TextScorer.encode`; without a budget the latest ones are kept."""
         return self._encoded.of(clozes, super().encode) if self.memory is None else super().encode(clozes)
 
-    def score_items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
-        """Score sorted, distinct items; in tries those that are no longer than `window`."""
+    def score_items(self, items: Sequence[EncodedCloze], changed: Collection[str] = ()) -> list[ClozeScore]:
+        """Score sorted, distinct items; in tries those that are no longer than `window`.
+
+        Args:
+            items: What is asked.
+            changed: Parameters in which the model differs just now from the one that it is otherwise: what is computed
+                below them is kept for the next changed model, up to a gigabyte (of a large GPU a sixteenth).
+        """
         narrow = 0 if self.support.layout == "plain" else window(self.model)
         short = [item for item in items if narrow is None or len(item.ids) <= narrow]
         passes = self._parts.of(short, self._make_parts) if self.memory is None else self._make_parts(short)
-        parts = (answer for part in passes for answer in self._forward(part))
+        change = find_change(self.model, changed) if self.memory is None else None
+        parts = (answer for part in passes for answer in self._forward(part, change))
         with wide_head(self.model):
             scores = to_scores(short, parts)
         if len(short) == len(items):
@@ -201,24 +212,52 @@ class TrieScorer(TextScorer):
     def _make_parts(self, items: Sequence[EncodedCloze]) -> list[_Part]:
         return [_Part(rows) for rows in self.chunks(self.rows(items))]
 
-    def _forward(self, part: _Part) -> Iterator[Answers]:
+    def _forward(self, part: _Part, change: Change | None) -> Iterator[Answers]:
         """Yield the answers of one pass, or of two half as large when memory runs out."""
         packed, rows, laid = self.support.layout == "packed", part.rows, part.laid
         try:
             laid = laid or make_pass(rows, lay_out(rows, packed, self.device, self.model.dtype))
-            answers = ask(self.model, laid)
+            answers = self._ask(part, laid, change)
         except (RuntimeError, MemoryError) as error:
             halves = split(rows)
             if not is_out_of_memory(error) or not halves:
                 raise
+            self._forget()
         else:
             part.laid = laid if self.memory is None else None
-            self.counts.add(rows, packed, answers.logit_rows)
             yield answers
             return
         log.warning("out of memory with %d tokens in a pass; going on with half of them", sum(map(len, rows)))
         for half in halves:
-            yield from self._forward(_Part(half))
+            yield from self._forward(_Part(half), None)
+
+    def _ask(self, part: _Part, laid: Pass, change: Change | None) -> Answers:
+        """Run a pass, or what of it depends on a change, and count it."""
+        packed, skipped = self.support.layout == "packed", 0.0
+        if change is None or not self._stays.get(change.names, True):
+            answers = ask(self.model, laid)
+        elif part.known is not None and part.known.change == change:
+            skipped = change.first / len(change.blocks)
+            with exchanged(part.known.forwards):
+                answers = ask(self.model, laid)
+        else:
+            part.known = None
+            with recording(change) as known:
+                answers = ask(self.model, laid)
+            if change.names not in self._stays:  # whatever a model's code does, such as adding in place
+                with exchanged(known.forwards):
+                    again = ask(self.model, laid)
+                self._stays[change.names] = again.logprobs.equal(answers.logprobs)
+            held = sum(own.known.nbytes for parts in self._parts.values() for own in parts if own.known)
+            if self._stays[change.names] and held + known.nbytes <= 2 * _logit_room(self.device):
+                part.known = known
+        self.counts.add(part.rows, packed, answers.logit_rows, 1 - skipped)
+        return answers
+
+    def _forget(self) -> None:
+        """Give back what is kept of passes, when memory has run out."""
+        for part in (part for parts in self._parts.values() for part in parts):
+            part.known = None
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:

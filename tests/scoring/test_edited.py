@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import DeltaMismatchError
 from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import exchanged
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
 from seesaw_cf.scoring import HFScorer, TrieScorer, make_scorer, score_each
 from seesaw_cf.scoring.edited_scorer import EditedScorer
@@ -58,6 +60,44 @@ def test_shared_blocks_are_run_once_for_all_edits(tokenizer: PreTrainedTokenizer
     EditedScorer(scorer, "together").score([(low_rank(model, (5,), seed), clozes()) for seed in range(8)])
     assert scorer.counts.work == pytest.approx(nodes * (5 / 6 + 8 * 1 / 6), rel=1e-6)
     assert scorer.counts.logit_rows <= 8 * alone.counts.logit_rows
+
+
+@pytest.mark.parametrize("kind", every_kind([kind for kind, (_, layout) in CONFIGS.items() if layout != "plain"]))
+def test_what_lies_below_a_change_is_computed_once(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model, some = make(kind), clozes(3)
+    parts = model_parts(model)
+    last = parts.n_layers - 1
+    for layers in ((last,), (0, last)):
+        kept, work = TrieScorer(model, tokenizer, max_tokens=120), [0.0]
+        for seed in range(4):
+            dense = low_rank(model, layers, seed).dense(parts.weight_name(last))
+            jobs = [(WeightDelta({parts.weight_name(at): dense for at in layers}), some)]
+            (found,) = EditedScorer(kept, "restore").score(jobs)
+            (alone,) = EditedScorer(TrieScorer(model, tokenizer, max_tokens=120), "restore").score(jobs)
+            assert found == alone
+            assert worst(found, by_hand(model, tokenizer, jobs)[0]) < 1e-4
+            work.append(kept.counts.work)
+        assert np.diff(work)[1:] == pytest.approx(work[1] * (1 - layers[0] / parts.n_layers))
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(1.5)
+    assert EditedScorer(kept, "restore").score(jobs) == EditedScorer(TrieScorer(model, tokenizer, 120)).score(jobs)
+    assert "forward" not in {name for part in model.modules() for name in vars(part)}
+
+
+def test_a_block_that_adds_in_place_is_run_whole(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    block = model.model.layers[1]
+
+    def forward(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
+        attended, _ = block.self_attn(block.input_layernorm(hidden), **options)
+        attended += hidden
+        return attended + block.mlp(block.post_attention_layernorm(attended))
+
+    engine = EditedScorer(TrieScorer(model, tokenizer), "restore")
+    with exchanged({block: forward}):
+        for seed in range(3):
+            jobs = [(low_rank(model, (1,), seed), clozes(2))]
+            assert worst(engine.score(jobs)[0], by_hand(model, tokenizer, jobs)[0]) < 1e-4
 
 
 def test_the_same_jobs_give_the_same_bytes(tokenizer: PreTrainedTokenizerBase) -> None:
