@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,9 +40,11 @@ class ScoreFile:
 
     Attributes:
         path: A Parquet file with the columns `seesaw_cf.base.tables.SCORES`.
+        only: Which of its rows the table has; all when None.
     """
 
     path: Path
+    only: pc.Expression | None = None
 
     def rows(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         """Return some columns of the rows for which an expression holds.
@@ -50,12 +53,13 @@ class ScoreFile:
             RecordError: The file is damaged or has other columns.
         """
         if not self.path.is_file() or self.path.stat().st_size > _SMALL:
-            return self._read(columns, where)
+            both = [own for own in (self.only, where) if own is not None]
+            return self._read(columns, reduce(operator.and_, both) if both else None)
         return (self._whole if where is None else self._whole.filter(where)).select(columns)
 
     @cached_property
     def _whole(self) -> pa.Table:
-        return self._read(SCORES.names)
+        return self._read(SCORES.names, self.only)
 
     def _read(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         schema = pa.schema([_CODED.get(name, SCORES.field(name)) for name in columns])

@@ -20,7 +20,7 @@ from seesaw_cf.base.tables import SCORES, read_table, table_of
 from seesaw_cf.effects.dose import SAMPLE, alarms, read_curves
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.success import KINDS, edit_numbers, once_each, success_of_scores
-from seesaw_cf.effects.tables import count_rows
+from seesaw_cf.effects.tables import ScoreFile, count_rows
 from seesaw_cf.report.figures import CONTROL_COLOUR, WIDTH
 from seesaw_cf.report.pairs import (
     COUNTED,
@@ -83,11 +83,10 @@ def read_states(path: Path, floors: tuple[float | None, float | None], form: str
     edits = read_table(path / "edits.parquet", pa.schema([*EDITS, *SAMPLE])).to_pandas()
     edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
     for count in manifest["settings"]["checkpoints"]:
-        where = pc.field("checkpoint") == count
-        scores = read_table(path / table_of("scores.parquet", form), pa.schema([*SCORES, *SAMPLE]), filters=where)
+        where, file = pc.field("checkpoint") == count, path / table_of("scores.parquet", form)
         own = edits[edits["checkpoint"] == count]
         orders = [
-            (scores.filter(pc.equal(scores["order"], order)), own[own["order"] == order])
+            (ScoreFile(file, where & (pc.field("order") == order)), own[own["order"] == order])
             for order in sorted(set(own["order"]))
         ]
         state, effects = _read_state(path, manifest, orders, floors)
@@ -116,12 +115,13 @@ def curve_of(path: Path, states: Sequence[State]) -> pd.DataFrame:
 
 
 def _read_state(
-    path: Path, manifest: Manifest, orders: Sequence[tuple[pa.Table, pd.DataFrame]], floors: tuple[float | None, ...]
+    path: Path, manifest: Manifest, orders: Sequence[tuple[ScoreFile, pd.DataFrame]], floors: tuple[float | None, ...]
 ) -> tuple[RunResult, list[dict[str, Any]]]:
     """Return a run at a checkpoint, and what each editor did in each order."""
     nats, _ = tolerance(manifest)
     tables = [table for table, _ in orders]
-    kinds = set(pc.unique(tables[0]["kind"]).to_pylist())
+    counts = pa.concat_tables([count_rows(table, COUNTED) for table in tables])
+    kinds = set(counts["kind"].to_pylist())
     edits = pd.concat([own for _, own in orders])
     first = edits["status"].map(lambda status: _FAILED_FIRST.get(status, 0))
     edits = edits.iloc[np.argsort(first, kind="stable")]  # a fact that was refused in some order counts as refused
@@ -136,10 +136,10 @@ def _read_state(
         if "efficacy" in kinds and len(made):
             efficacy.append(efficacy_of([table], once_each(made)).assign(seed=number))
             keys = pd.MultiIndex.from_frame(made[["editor", "case_id"]])
-            of = pd.MultiIndex.from_arrays([table["editor"].to_pylist(), table["case_id"].to_pylist()])
-            asked = table.filter(pa.array(of.isin(keys) & pc.is_in(table["kind"], pa.array(list(KINDS))).to_numpy()))
-            success.append(success_of_scores(asked, numbers, nats=nats))
-    counts = count_rows(pa.concat_tables(tables), COUNTED)
+            asked = table.rows(SCORES.names, pc.field("kind").isin(list(KINDS)))
+            of = pd.MultiIndex.from_arrays([asked["editor"].to_pylist(), asked["case_id"].to_pylist()])
+            success.append(success_of_scores(asked.filter(pa.array(of.isin(keys))), numbers, nats=nats))
+    counts = counts.group_by(COUNTED).aggregate([("count_all", "sum")]).rename_columns([*COUNTED, "count_all"])
     run = RunResult(
         folder=path,
         manifest=manifest,
