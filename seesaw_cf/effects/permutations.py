@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -77,12 +77,12 @@ class LabelledContrasts:
 
         keep_memory()
         # numpy and scipy let other threads compute meanwhile; threads that BLAS adds to these would only wait for them
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(_cores()) as pool:
-            parts = [pool.submit(permute_batch, start) for start in range(first, permutations, _BATCH)]
+        with threadpool_limits(1, "blas"):
+            parts = [_threads().submit(permute_batch, start) for start in range(first, permutations, _BATCH)]
             try:
                 yield lambda: np.concatenate([np.empty((0, self._size)), *(part.result() for part in parts)])
             finally:
-                pool.shutdown(cancel_futures=True)
+                wait([part for part in parts if not part.cancel()])
 
     def drawn(self, permutations: int, seed: int) -> Floats:
         """Return `p` after random permutations, see `drawing`."""
@@ -90,8 +90,10 @@ class LabelledContrasts:
             return drawn()
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return as many threads as there are cores, for all that is permuted at the same time."""
+    return ThreadPoolExecutor(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
 
 
 def label_orders(rng: np.random.Generator, strata: Codes, n: int) -> Codes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
 
@@ -45,7 +45,13 @@ def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.Dat
         run: A finished run.
         settings: What is declared before looking; the defaults when None.
     """
-    settings = settings or AuditSettings()
+    with building(run, settings or AuditSettings()) as built:
+        return built()
+
+
+@contextmanager
+def building(run: RunResult, settings: AuditSettings) -> Iterator[Callable[[], pd.DataFrame]]:
+    """Permute labels on other threads while the block goes on; the call returns what `build_frame` does."""
     settings = replace(settings, noise_floor=run.floor.probability, noise_floor_log_odds=run.floor.log_odds)
     stage("contrasts between groups")
     with ExitStack() as stack:
@@ -55,11 +61,15 @@ def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.Dat
                 decided = stack.enter_context(auditing(run.people, settings, clusters=clusters_of(run.protocol)))
         rows = [*_efficacy(run), *_success(run), *_accuracy(run), *_written(run)]
         levels = build_levels(run, settings)
-        stage("permutations of labels")
-        contrasts = [] if decided is None else [*contrast_rows(decided())]
-    first, last = (pd.DataFrame(part, columns=list(COLUMNS)) for part in (rows, contrasts))
-    parts = [part for part in (first, levels, last) if len(part)]  # an empty one would make numbers objects
-    return pd.concat(parts, ignore_index=True).assign(form=run.form)
+
+        def build() -> pd.DataFrame:
+            stage("permutations of labels")
+            contrasts = [] if decided is None else [*contrast_rows(decided())]
+            first, last = (pd.DataFrame(part, columns=list(COLUMNS)) for part in (rows, contrasts))
+            parts = [part for part in (first, levels, last) if len(part)]  # an empty one would make numbers objects
+            return pd.concat(parts, ignore_index=True).assign(form=run.form)
+
+        yield build
 
 
 def build_levels(run: RunResult, settings: AuditSettings) -> pd.DataFrame:

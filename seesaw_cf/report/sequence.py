@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -24,7 +25,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.report import sentences
-from seesaw_cf.report.build import build_frame
+from seesaw_cf.report.build import build_frame, building
 from seesaw_cf.report.curves import (
     CURVES,
     SCALED,
@@ -299,11 +300,15 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     manifest = read_manifest(path)
     settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
     states, made = list[State](), dict[int, list[Report]]()
-    for form in ("", *forms_of(manifest)[1:]):
-        for state in ahead(read_states(path, floors, form)):
-            states += [] if form else [state]
-            frame = build_frame(state.run, settings).assign(checkpoint=state.checkpoint)
-            made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
+    with ExitStack() as stack:
+        begun = []
+        for form in ("", *forms_of(manifest)[1:]):
+            for state in ahead(read_states(path, floors, form)):
+                states += [] if form else [state]
+                begun.append((state, stack.enter_context(building(state.run, settings))))
+        for (count, run, *_), built in begun:
+            report_there = Report(run, settings, built().assign(checkpoint=count))
+            made.setdefault(count, []).append(report_there)
     curve, standing = curve_of(path, states), dict.fromkeys(states[0].run.audited, 0)
     for count, name in product(made, states[0].run.audited):
         fallen = first_collapse(curve, name)

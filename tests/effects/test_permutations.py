@@ -1,5 +1,6 @@
 """The family of an editor's contrasts: pooled and by relation, both kinds of holders, corrected by permutation."""
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Timer
 from typing import Any
 
@@ -101,7 +102,8 @@ def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.Mo
     prompts = both(-0.1)
     contrasts, drawn = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS))), []
     for cores in (1, 3):
-        monkeypatch.setattr("seesaw_cf.effects.permutations._cores", lambda cores=cores: cores)
+        pool = ThreadPoolExecutor(cores)
+        monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda pool=pool: pool)
         drawn.append(contrasts.drawn(600, 0))
     assert drawn[0].tobytes() == drawn[1].tobytes()
 
@@ -127,7 +129,8 @@ def test_an_interrupt_ends_permutations_that_wait(monkeypatch: pytest.MonkeyPatc
         computed.append(len(orders))
         return whole(orders)
 
-    monkeypatch.setattr("seesaw_cf.effects.permutations._cores", lambda: 1)
+    pool = ThreadPoolExecutor(1)
+    monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda: pool)
     monkeypatch.setattr(LabelledContrasts, "p", lambda _, orders: p(orders))
 
     def interrupted() -> None:
