@@ -27,9 +27,9 @@ _SINGLE_FROM = 1 << 10
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-10 is right to 1e-3 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _TINY = np.finfo(np.float64).tiny
-_CELLS, _EDITS, _PEOPLE = 1 << 22, 1 << 16, 1 << 17
+_CELLS, _EDITS, _PEOPLE = 1 << 22, 1 << 16, 1 << 18
 """Cells x labellings, and edits and people x contrasts x labellings, in one go: more do not stay near the processor."""
-_SPARSE = 0.05  # below this share of filled cells a sparse product is the faster one
+_SPARSE = 0.1  # below this share of filled cells a sparse product is the faster one
 
 _Sums = tuple[Floats, Floats, Floats, Floats]
 """What labels make of some edits; sums of several blocks add up. The last axes are contrasts and labellings.
@@ -162,8 +162,11 @@ class _Block:
         """
         out = np.empty((len(weights), *sides.shape[:2], sides.shape[-1]), sides.dtype)
         for one, matrix, own in zip(out, [self._counts, *self._both], weights):
-            parts = np.concatenate(own.reshape(len(own), -1, self._n_edits), axis=1)  # (sides, parts x edits)
-            whole = parts @ matrix.T if isinstance(matrix, np.ndarray) else np.asarray(matrix @ parts.T).T
+            flat = own.reshape(len(own), -1, self._n_edits)  # (parts, sides x contrasts x labellings, edits)
+            if isinstance(matrix, np.ndarray):
+                whole = np.concatenate(flat, axis=1) @ matrix.T
+            else:  # people stand side by side in all that follows
+                whole = np.ascontiguousarray((matrix @ flat.swapaxes(1, 2).reshape(-1, flat.shape[1])).T)
             first, second = whole.reshape(*own.shape[1:-1], -1)
             np.multiply(first, sides[..., 0, :], out=one)
             second *= sides[..., 1, :]
