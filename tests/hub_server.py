@@ -71,8 +71,7 @@ class Hub:
     def store(self, content: bytes, lfs: bool) -> Blob:
         sha256 = hashlib.sha256(content).hexdigest()
         (self.blobs / sha256).write_bytes(content)
-        git_id = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-        return Blob(sha256, git_id, len(content), lfs)
+        return Blob(sha256, hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(), len(content), lfs)
 
 
 class Handler(BaseHTTPRequestHandler):

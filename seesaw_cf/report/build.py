@@ -50,15 +50,24 @@ def build_frame(run: RunResult, settings: AuditSettings | None = None) -> pd.Dat
 
 
 @contextmanager
-def building(run: RunResult, settings: AuditSettings) -> Iterator[Callable[[], pd.DataFrame]]:
-    """Permute labels on other threads while the block goes on; the call returns what `build_frame` does."""
+def building(
+    run: RunResult, settings: AuditSettings, fallen: Sequence[str] = ()
+) -> Iterator[Callable[[], pd.DataFrame]]:
+    """Permute labels on other threads while the block goes on; the call returns what `build_frame` does.
+
+    Args:
+        run: A finished run.
+        settings: What is declared before looking.
+        fallen: Editors whose groups are not compared.
+    """
     settings = replace(settings, noise_floor=run.floor.probability, noise_floor_log_odds=run.floor.log_odds)
     stage("contrasts between groups")
     with ExitStack() as stack:
         decided = None
         if run.people is not None:
+            people = run.people[~run.people["editor"].isin(fallen)] if fallen else run.people
             with suppress(RecordError):  # nobody with a tag to compare
-                decided = stack.enter_context(auditing(run.people, settings, clusters=clusters_of(run.protocol)))
+                decided = stack.enter_context(auditing(people, settings, clusters=clusters_of(run.protocol)))
         rows = [*_efficacy(run), *_success(run), *_accuracy(run), *_written(run)]
         levels = build_levels(run, settings)
 

@@ -96,19 +96,24 @@ def read_states(path: Path, floors: tuple[float | None, float | None], form: str
         yield State(count, run, [row | {"checkpoint": count} for row in effects], held)
 
 
-def curve_of(path: Path, states: Sequence[State]) -> pd.DataFrame:
-    """Return the table curve, a row for each editor, checkpoint and order.
-
-    Args:
-        path: The run folder.
-        states: In the form of its main tables.
+def alarmed(path: Path) -> pd.DataFrame:
+    """Return what was measured of every editor at every checkpoint of each order, with the `alarm` of a collapse or "".
 
     Raises:
         RunFolderError: The run is not finished.
     """
     curves = read_curves(path)
     units = curves.units.assign(overlap=0.0)  # of its main tables
-    units["alarm"] = ["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)]
+    return units.assign(alarm=["; ".join(alarms(row, curves.baseline.get("", {}))) for row in rows_of(units)])
+
+
+def curve_of(units: pd.DataFrame, states: Sequence[State]) -> pd.DataFrame:
+    """Return the table curve, a row for each editor, checkpoint and order.
+
+    Args:
+        units: See `alarmed`.
+        states: In the form of the run's main tables.
+    """
     kept = [*_CURVE, "form", "PS", "NS", "perplexity", "entropy", "norm", "alarm"]
     curve = units[kept].merge(pd.concat([state.held for state in states]), how="left", on=_CURVE)
     return curve.merge(pd.DataFrame([row for state in states for row in state.effects]), how="left", on=_CURVE)
@@ -210,6 +215,12 @@ def first_collapse(curve: pd.DataFrame, editor: str) -> Mapping[str, Any] | None
     """Return the first state of an editor that has collapsed, in any order; None where none has."""
     own = curve[(curve["editor"] == editor) & (curve["alarm"] != "")].sort_values("checkpoint", kind="stable")
     return rows_of(own)[0] if len(own) else None
+
+
+def has_collapsed(curve: pd.DataFrame, editor: str, count: int) -> bool:
+    """Return whether an editor has collapsed by this checkpoint in any order."""
+    fallen = first_collapse(curve, editor)
+    return fallen is not None and bool(fallen["checkpoint"] <= count)
 
 
 def standing_rows(curve: pd.DataFrame, editor: str) -> pd.DataFrame:

@@ -30,9 +30,11 @@ from seesaw_cf.report.curves import (
     CURVES,
     SCALED,
     State,
+    alarmed,
     curve_figure,
     curve_of,
     first_collapse,
+    has_collapsed,
     read_states,
     standing_rows,
 )
@@ -196,10 +198,9 @@ class SequenceReport(Report):
 
     def _standing(self, own: Report) -> pd.DataFrame:
         """Return the rows of the main report, in one of its forms, about models that have not collapsed there."""
-        fallen = {name: first_collapse(self.curve, name) for name in set(own.frame["editor"])}
         count = last_standing(self.standing, self.at)
-        stand = [name for name, row in fallen.items() if row is None or row["checkpoint"] > count]
-        return own.frame[own.frame["editor"].isin(stand)]
+        fallen = [name for name in set(own.frame["editor"]) if has_collapsed(self.curve, name, count)]
+        return own.frame[~own.frame["editor"].isin(fallen)]
 
     def _otherwise(self, shown: Sequence[int]) -> dict[str, list[ScreenRow]]:
         """Return what of other facts is right, how many edits hold in other forms, and what the models wrote at the
@@ -286,8 +287,7 @@ def _page_rows(count: int, own: Report, curve: pd.DataFrame) -> Iterator[dict[st
             "concluded": level_sentence(level, own.run),
         }
     for name in own.run.audited:
-        fallen = first_collapse(curve, name)
-        if fallen is not None and fallen["checkpoint"] <= count:
+        if has_collapsed(curve, name, count):
             yield {"edits": f"{count:,}", "editor": name, "concluded": "the model has collapsed"}
 
 
@@ -299,21 +299,18 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     path, floors = Path(folder), (settings.noise_floor, settings.noise_floor_log_odds)
     manifest = read_manifest(path)
     settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
-    states, made = list[State](), dict[int, list[Report]]()
+    units, states, made = alarmed(path), list[State](), dict[int, list[Report]]()
     with ExitStack() as stack:
         begun = []
         for form in ("", *forms_of(manifest)[1:]):
             for state in ahead(read_states(path, floors, form)):
                 states += [] if form else [state]
-                begun.append((state, stack.enter_context(building(state.run, settings))))
+                fallen = [name for name in state.run.editors if has_collapsed(units, name, state.checkpoint)]
+                begun.append((state, stack.enter_context(building(state.run, settings, fallen))))
         for (count, run, *_), built in begun:
-            report_there = Report(run, settings, built().assign(checkpoint=count))
-            made.setdefault(count, []).append(report_there)
-    curve, standing = curve_of(path, states), dict.fromkeys(states[0].run.audited, 0)
-    for count, name in product(made, states[0].run.audited):
-        fallen = first_collapse(curve, name)
-        if fallen is None or fallen["checkpoint"] > count:
-            standing[name] = count
+            made.setdefault(count, []).append(Report(run, settings, built().assign(checkpoint=count)))
+    curve, standing = curve_of(units, states), dict.fromkeys(states[0].run.audited, 0)
+    standing |= {name: count for count, name in product(made, standing) if not has_collapsed(curve, name, count)}
     whole = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     at = {count: without_collapsed(own, curve, count) for count, own in whole.items()}
     frame = pd.concat([own.frame for own in at.values()], ignore_index=True)
@@ -324,8 +321,7 @@ def without_collapsed(own: Report, curve: pd.DataFrame, count: int) -> Report:
     """Return a report at a checkpoint without the numbers of models that have collapsed: no mean is taken over them."""
     frame = own.frame
     for name in own.run.editors:
-        fallen = first_collapse(curve, name)
-        if fallen is not None and fallen["checkpoint"] <= count:
+        if has_collapsed(curve, name, count):
             frame = frame[frame["editor"] != name].copy()
             beside = frame["control"] == name
             frame.loc[beside & (frame["verdict"] != ""), "verdict"] = NO_MATCH

@@ -234,7 +234,7 @@ class LabelledPeople:
         out = np.full((self.n_blocks, self._measures, n_contrasts, len(kinds)), np.nan)
         for rows in _slices(len(kinds), _EDITS // (n_contrasts * self._n_edits), _CELLS // self._n_cells):
             if self._whole is None:
-                self._added(out[..., rows], kinds[rows], labels)
+                self._added(out[..., rows], kinds[rows], labels, np.asarray(tested.any(axis=1)))
                 continue
             for at, block in enumerate([self._whole, *self._blocks]):
                 chosen = np.flatnonzero(tested[at])
@@ -253,16 +253,17 @@ class LabelledPeople:
             found.append(_p(_part(sums, part), people, sides))
         return np.concatenate(found, axis=-1)
 
-    def _added(self, out: Floats, kinds: Codes, labels: Floats) -> None:
-        """Fill in p of all edits together, whose sums are those of the blocks, and of each block; all are about
-        everybody."""
+    def _added(self, out: Floats, kinds: Codes, labels: Floats, tested: NDArray[np.bool_]) -> None:
+        """Fill in p of all edits together, whose sums are those of the blocks, and of each block where any is tested;
+        all are about everybody."""
         made = [block.sums(kinds, labels) for block in self._blocks]
         for part in _slices(len(kinds), _PEOPLE // (labels.shape[2] * kinds.shape[1])):
             sides, total = _sides(labels, kinds[part]), np.zeros(1, self.dtype)
-            for found, block, (sums, weights) in zip(out[1:], self._blocks, made):
+            for found, block, (sums, weights), wanted in zip(out[1:], self._blocks, made, tested[1:]):
                 people = block.of_people([own[..., part, :] for own in weights], sides)
                 total = total + people
-                found[..., part] = _p(_part(sums, part), people, sides)
+                if wanted:
+                    found[..., part] = _p(_part(sums, part), people, sides)
             every = [reduce(np.add, column) for column in zip(*(_part(sums, part) for sums, _ in made))]
             out[0][..., part] = _p((every[0], every[1], every[2], every[3]), total, sides)
 

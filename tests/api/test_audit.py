@@ -149,8 +149,7 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
     def norm(scale: float, out: Path) -> tuple[float, Any]:
         editor = Scaled(OneStepConfig(0), scale=scale)
         seesaw_cf.audit(*loaded, editor=editor, control=(), config="cross_property", limit=1, out=out, **QUIET)
-        norms = pd.read_parquet(out / "edits.parquet")["delta_norm"]
-        return norms[0], read_manifest(out)["editors"]["scaled"]
+        return pd.read_parquet(out / "edits.parquet")["delta_norm"][0], read_manifest(out)["editors"]["scaled"]
 
     (one, first), (three, second) = norm(1.0, tmp_path / "one"), norm(3.0, tmp_path / "three")
     assert three == pytest.approx(3 * one, rel=1e-5)
@@ -171,9 +170,7 @@ def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> 
         ({"tokenizer": 3}, RecordError, "of the class int, expected the tokenizer"),
     ],
 )
-def test_a_wrong_call_is_explained(
-    call: dict[str, Any], error: type[Exception], said: str, loaded: tuple[Any, Any]
-) -> None:
+def test_a_wrong_call_is_told(call: dict[str, Any], error: type[Exception], said: str, loaded: tuple[Any, Any]) -> None:
     call = {name: loaded[1] if value == "loaded" else value for name, value in call.items()}
     with pytest.raises(error, match=said):
         seesaw_cf.audit("seesaw-tiny", **call)

@@ -91,8 +91,7 @@ def test_cross_property_cases_carry_candidates_and_gold(facts: Facts, property_c
     for case in property_cases:
         assert case.effect_relation_id is not None
         (person,) = facts.people([case.extra["subject_id"]])
-        names = facts.labels(person.holds(case.effect_relation_id))
-        assert set(case.gold) == set(names.values())
+        assert set(case.gold) == set(facts.labels(person.holds(case.effect_relation_id)).values())
         assert set(case.gold) <= set(case.candidates)
         assert len(set(case.candidates)) == len(case.candidates) >= 2
         assert [row.template_id for row in case.effect_prompts] == [

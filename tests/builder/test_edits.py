@@ -34,8 +34,7 @@ def test_the_old_value_is_held_and_the_new_one_is_not(edits: Edits) -> None:
 
 
 def test_gender_goes_both_ways_equally_often(edits: Edits) -> None:
-    directions = Counter((edit.true, edit.new) for edit in edits["P21"])
-    assert directions == {(MALE, FEMALE): 12, (FEMALE, MALE): 12}
+    assert Counter((edit.true, edit.new) for edit in edits["P21"]) == {(MALE, FEMALE): 12, (FEMALE, MALE): 12}
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,7 @@ def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
         assert set(asked.values()) == {1}, "nobody waits twice for what the endpoint does not finish"
         assert make(tmp_path / "again", source)[0] == whole
         assert Counter(proxy.queries) == asked
-    offline = limited(proxy, tmp_path / "cache", offline=True)
-    assert make(tmp_path / "offline", offline)[0] == whole
+    assert make(tmp_path / "offline", limited(proxy, tmp_path / "cache", offline=True))[0] == whole
 
 
 @pytest.mark.slow

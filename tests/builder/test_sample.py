@@ -52,8 +52,7 @@ def test_the_yaml_describes_the_files_so_that_no_stale_cache_is_served() -> None
     for name in ALL:
         files = [*(sample.path() / "data" / name).glob("*.parquet")]
         assert content_hash(files) in configs[name]["description"]
-        rows = sum(pq.read_metadata(path).num_rows for path in files)
-        assert infos[name]["splits"][0]["num_examples"] == rows
+        assert infos[name]["splits"][0]["num_examples"] == sum(pq.read_metadata(path).num_rows for path in files)
 
 
 def _run(code: str, cwd: Path, cache: Path) -> str:
@@ -151,8 +150,7 @@ def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
 
 
 def test_every_fact_has_a_statement_with_a_reference(facts: Facts) -> None:
-    origins = facts.references(person.id for person in facts.everyone())
-    assert all(origins.values())
+    assert all(facts.references(person.id for person in facts.everyone()).values())
     statements = TEXT.count("<http://www.wikidata.org/prop/statement/P")
     assert statements == TEXT.count("<http://www.w3.org/ns/prov#wasDerivedFrom>")
     people = "".join(

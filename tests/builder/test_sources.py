@@ -81,8 +81,7 @@ def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSou
     disk.bulk_load(path=str(write_small(tmp_path / "small.nt")))
     disk.flush()
     del disk
-    opened = StoreSource(tmp_path / "db")
-    assert opened.select("holders", **HOLDERS) == store.select("holders", **HOLDERS)
+    assert StoreSource(tmp_path / "db").select("holders", **HOLDERS) == store.select("holders", **HOLDERS)
 
 
 TERMS = st.fixed_dictionaries({"type": st.sampled_from(["uri", "literal", "bnode"]), "value": st.text(max_size=8)})

@@ -72,8 +72,7 @@ def test_computed_published_and_used(
     facts = load_facts(ours[0])
     assert facts["n_tokens"] in range(2000, 2256)
     time = ours[0].stat().st_mtime_ns
-    out = said(capsys, *words(made), "--repo", REPO)
-    assert f"use them with `--moments {ours[0].parent}`" in out
+    assert f"use them with `--moments {ours[0].parent}`" in said(capsys, *words(made), "--repo", REPO)
     assert said(capsys, *words(made), "--repo", REPO)
     assert ours[0].stat().st_mtime_ns == time, "found in the cache"
     assert hub.repos["dataset", REPO].private
@@ -135,9 +134,7 @@ def test_other_models_layers_and_types_are_refused(made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_repository_and_what_the_hub_refuses(
-    hub: Hub, made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_repository_and_what_a_hub_refuses(hub: Hub, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     push = (*words(made), "--repo")
     said(capsys, *push, REPO, "--public")
     assert not hub.repos["dataset", REPO].private

@@ -162,7 +162,6 @@ def test_a_base_that_changed_since_the_run_is_refused(
     for file in (place / "run" / "deltas" / "memit" / unit(place, "memit")).iterdir():
         text = file.read_bytes()
         (folder / file.name).write_bytes(text.replace(str(place).encode(), str(tmp_path).encode()))
-    command = ["share", str(folder), "--repo", "org/x", "--form", form, "--base-model", "org/base"]
-    assert main(command) == 1
+    assert main(["share", str(folder), "--repo", "org/x", "--form", form, "--base-model", "org/base"]) == 1
     assert re.search(r"this delta was made on .* with fingerprint .*Load that base", capfd.readouterr().err)
     assert not near_hub.log

@@ -60,8 +60,7 @@ def test_every_kind_of_file_gives_its_texts(
     assert list(corpus) == expected
     assert (corpus[0], corpus[1:]) == (expected[0], expected[1:])
     digest = hashlib.sha256(b"".join(b"%d:" % len(text.encode()) + text.encode() for text in expected)).hexdigest()
-    facts = {"source": spec, "texts": len(expected), "seed": 0, "sha256": digest}
-    assert corpus_facts(corpus) == {"corpus": facts}
+    assert corpus_facts(corpus) == {"corpus": {"source": spec, "texts": len(expected), "seed": 0, "sha256": digest}}
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,13 @@
 
 import errno
 import fcntl
+import gc
 import os
 import resource
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.files import atomic_path, safe_name, sweep, write_text
 from seesaw_cf.base.retrying import TryAgain, try_again
-from seesaw_cf.base.system import file_lock
+from seesaw_cf.base.system import file_lock, rare_collections
 from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from tests import fresh
@@ -163,6 +164,14 @@ def test_without_locks_a_folder_is_shared(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fcntl, "flock", refuse)
     with file_lock(tmp_path / "lock") as mine:
         assert mine
+
+
+def test_garbage_is_rarely_looked_for_in_a_block_only() -> None:
+    usual = gc.get_threshold()
+    with suppress(RuntimeError), rare_collections():
+        assert gc.get_threshold() == (*usual[:2], 100 * usual[2])
+        raise RuntimeError
+    assert gc.get_threshold() == usual
 
 
 BUSY = TryAgain("busy")

@@ -35,8 +35,7 @@ def test_resumed_blocks_give_the_models_own_logits(kind: str, keep_prefix: bool)
         top = layout.run(layout.hidden)
         for number, row in enumerate(rows):
             own = model(torch.tensor([row.ids])).logits[0, -1]
-            place = layout.at(number, len(row.ids) - 1)
-            assert torch.allclose(parts.logits(top[place]), own, atol=2e-5, rtol=0)
+            assert torch.allclose(parts.logits(top[layout.at(number, len(row.ids) - 1)]), own, atol=2e-5, rtol=0)
     packed = layout.hidden.shape[0] < len(rows)
     assert packed == parts.row.packed
 

@@ -141,8 +141,7 @@ def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed:
 
 def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture) -> None:
     moment = torch.diag(torch.tensor([1.0, 1.0, 0.0]))
-    factor = factorise(moment, "layer 3")
-    assert factor.ridge == pytest.approx(1e-6 * 2 / 3)
+    assert factorise(moment, "layer 3").ridge == pytest.approx(1e-6 * 2 / 3)
     assert "layer 3 is singular" in caplog.text
     few = torch.randn(3, 200, generator=torch.Generator().manual_seed(0)) + 1.0
     assert 0 < factorise(few.T @ few, "layer 3").ridge < 1e-3 * float((few.T @ few).diagonal().mean())

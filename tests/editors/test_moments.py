@@ -140,9 +140,7 @@ def test_a_killed_pass_goes_on_from_its_checkpoint(after: int, tmp_path: Path) -
     assert not list((tmp_path / "killed").rglob("partial*"))
 
 
-def test_killed_between_two_layers_the_sums_of_the_others_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_between_two_layers_the_sums_of_others_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, saved = compute("llama", tmp_path / "whole", chunk=10), list[str]()
 
     def once(path: Path, *contents: Any) -> None:

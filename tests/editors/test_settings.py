@@ -221,9 +221,7 @@ def test_every_row_names_its_source_and_makes_a_config() -> None:
         ("lora", {"efficacy": 0.9}),
     ],
 )
-def test_edits_of_the_sample(
-    name: str, least: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edits_of_sample(name: str, least: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     cases = load_cases("sample", "cross_subject")[::25]

@@ -195,8 +195,7 @@ def test_no_interval_below_five_edits_or_raters(raters: int, edits: int, note: s
 def test_edits_and_raters_of_their_own_make_no_effect() -> None:
     """15 edits of five samples, six biased raters: one test in twenty errs; by pairs alone, nearly one in three."""
     rng = np.random.default_rng(0)
-    wrong = sum(rated(rng, 6, 15)["p"] < 0.05 for _ in range(100))
-    assert wrong <= stats.binom.ppf(1 - 1e-5, 100, 0.07)
+    assert sum(rated(rng, 6, 15)["p"] < 0.05 for _ in range(100)) <= stats.binom.ppf(1 - 1e-5, 100, 0.07)
 
 
 def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> None:

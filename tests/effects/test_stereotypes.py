@@ -257,8 +257,7 @@ def test_words_of_a_topic_by_hand() -> None:
     In topic 2 nothing is left, and what stands in no topic counts nowhere.
     """
     texts = ["rice tea", "Rice", "tea war", "war", "a", "gold gold"]
-    found = representative_words(texts, [0, 0, 1, 1, 2, -1])
-    assert found == {0: ["rice", "tea"], 1: ["war", "tea"], 2: []}
+    assert representative_words(texts, [0, 0, 1, 1, 2, -1]) == {0: ["rice", "tea"], 1: ["war", "tea"], 2: []}
     assert representative_words(texts, [0, 0, 1, 1, 2, -1], n=1, skip=frozenset({"rice"}))[0] == ["tea"]
 
 

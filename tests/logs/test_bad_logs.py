@@ -81,8 +81,7 @@ def test_a_log_that_was_cut_is_refused_and_can_be_read_up_to_there(tmp_path: Pat
 def test_repeated_lines_are_counted_and_a_log_given_twice_is_refused(tmp_path: Path) -> None:
     base, changed, file = _logs(tmp_path)
     file.write_text(file.read_text() * 2)
-    comparison = compare(base, changed, QUICK)
-    assert comparison.counts[["paired", "repeated"]].iloc[0].tolist() == [60, 60]
+    assert compare(base, changed, QUICK).counts[["paired", "repeated"]].iloc[0].tolist() == [60, 60]
     with pytest.raises(SeesawError, match="is given twice"):
         compare(base, [changed, changed], QUICK)
 
@@ -180,9 +179,7 @@ def test_a_folder_with_logs_of_two_models_is_refused(form: str, tmp_path: Path) 
         st.binary(max_size=6), st.sampled_from([b"null", b"1e999", b"[]", b'{"a": 1}', b"NaN", b"", b'"x"'])
     ),
 )
-def test_a_damaged_log_is_compared_or_explained(
-    form: str, at: float, end: float, content: bytes, tmp_path: Path
-) -> None:
+def test_a_damaged_log_is_compared_or_told_of(form: str, at: float, end: float, content: bytes, tmp_path: Path) -> None:
     """Part of a file is replaced: nothing but an error of this package, and no score that the log does not have."""
     place = Path(tempfile.mkdtemp(dir=tmp_path))
     base = write_log(place / "base", items(12), Made(model="small"), form)

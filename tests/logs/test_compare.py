@@ -91,8 +91,7 @@ def test_the_title_says_what_changed(
 ) -> None:
     comparison = _compared(tmp_path, form, replace(QUICK, **settings), **change)
     assert comparison.screen.title.startswith(title)
-    rows = comparison.frame.query("axis == 'all'")
-    assert verdicts is None or verdicts <= set(rows["verdict"])
+    assert verdicts is None or verdicts <= set(comparison.frame.query("axis == 'all'")["verdict"])
 
 
 @pytest.mark.parametrize("other", [0, 5])
@@ -180,8 +179,7 @@ def test_it_runs_without_torch(tmp_path: Path) -> None:
     code += "sys.meta_path.insert(0, sys.modules['__main__'])\nfrom seesaw_cf.cli import main; main(sys.argv[1:])"
     logs = [write_log(tmp_path / name, items(seed=at), Made(model=name)) for at, name in enumerate("ab")]
     words = ["compare", *map(str, logs), "--permutations", "99", "--out", str(tmp_path / "out")]
-    done = fresh.python("-c", code, *words, cwd=ROOT)
-    assert "60 items paired in 1 task" in done.stdout
+    assert "60 items paired in 1 task" in fresh.python("-c", code, *words, cwd=ROOT).stdout
 
 
 def logged(folder: Path, target: str, asked: Sequence[tuple[str, str, float]], **metrics: float | None) -> EvalLog:

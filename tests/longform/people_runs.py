@@ -72,8 +72,7 @@ def label_studio_parts(data: dict[str, str], name: str, values: Sequence[str]) -
         marks = [{"start": at, "end": at + len(words), "text": words, "labels": [name]} for at, words in starts]
         return [{"from_name": name, "to_name": judged, "type": "labels", "value": mark} for mark in marks]
     kind, part = ("textarea", "text") if name in ("comment", "text") else ("choices", "choices")
-    value = {"from_name": name, "to_name": judged, "type": kind, "value": {part: list(values)}}
-    return [value] if values else []
+    return [{"from_name": name, "to_name": judged, "type": kind, "value": {part: list(values)}}] if values else []
 
 
 def answer_sheet(folder: Path, answer: Answer = truth) -> Path:

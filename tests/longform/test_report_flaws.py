@@ -49,8 +49,7 @@ def judged(table: pa.Table, judge: str = "gpt", draws: int = 50) -> Any:
 
 
 def right(table: pa.Table, judge: str = "gpt") -> dict[tuple[str, str], float]:
-    found = rows(table, "judge_right", [judge])
-    return dict(found.set_index(["answer", "reference"])["value"])
+    return dict(rows(table, "judge_right", [judge]).set_index(["answer", "reference"])["value"])
 
 
 @pytest.fixture
@@ -82,8 +81,7 @@ def test_people_alone_make_the_means_and_a_judge_is_never_among_them(study: pa.T
     assert set(by_editor.index) == {"people", "r0"}
     assert np.isnan(by_editor.loc["people", "p"]), "they are 4.9 raters"
     assert by_editor.loc["r0", "p"] < 1, "a judge stands for itself"
-    expected = adjust(by_editor["p"].tolist()).tolist()
-    assert by_editor["p_adjusted"].tolist() == pytest.approx(expected, nan_ok=True)
+    assert by_editor["p_adjusted"].tolist() == pytest.approx(adjust(by_editor["p"].tolist()).tolist(), nan_ok=True)
     with pytest.raises(UnknownNameError, match=r"unknown rater 'jugde'\. Did you mean 'judge'"):
         rows(study, "flaw", ["jugde"])
 

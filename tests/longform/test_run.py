@@ -142,8 +142,7 @@ def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytes
         asked = [body["messages"] for body in server.seen]
     assert found["status"].to_pylist() == ["ok"] * 4
     assert [len(turns) for turns in asked].count(2) == 2  # after the edit: instructions and the edit
-    told = "".join(turns[1]["content"] for turns in asked if len(turns) == 2)
-    assert "Marie Curie was born in London" in told
+    assert "Marie Curie was born in London" in "".join(turns[1]["content"] for turns in asked if len(turns) == 2)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +191,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert annotators == ["lexical", ratings["rater"][0].as_py()], "rows of other raters stay"
     assert read_table(out / "flaws.parquet", FLAWS).num_rows == 2 * 7
     assert read_table(out / "calls.parquet", CALLS)["kind"].unique().to_pylist() == ["survey", "claims", "flaws"]
-    everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
-    assert KEY.encode() not in everything
+    assert KEY.encode() not in b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
     assert (out / "report" / "report.json").exists()
 
 

@@ -213,8 +213,7 @@ def test_every_option_is_described_with_its_default(name: str) -> None:
             assert re.search(rf"\b{option}\b", text), (option, where)
             if parameter.default not in (parameter.empty, None):
                 assert str(parameter.default) in text, (option, where)
-    loaded = load(name)
-    assert list(loaded.features) == list(COLUMNS[name])
+    assert list(load(name).features) == list(COLUMNS[name])
 
 
 def changed(columns: dict[str, list[Any]], name: str, row: int, value: Any) -> dict[str, list[Any]]:

@@ -64,8 +64,7 @@ OF_OLD = "people for whom the old answer is true"
 def test_a_harm_is_counted_where_more_turned_wrong_than_beside(
     changes: dict[str, Any], beside: dict[str, Any], count: bool, expected: tuple[str, str]
 ) -> None:
-    own = level("worse", **changes)
-    assert harm_phrase(own | {"own": WRONG, "beside": beside}, "her", count) == expected
+    assert harm_phrase(level("worse", **changes) | {"own": WRONG, "beside": beside}, "her", count) == expected
 
 
 AMOUNTS = [

@@ -64,8 +64,7 @@ def test_levels_are_means_over_orders_and_beyond_the_control_on_the_same_questio
         assert changes.to_dict() == pytest.approx({name: means[name, count] for name in ("lean", "random(lean)")})
         [beyond] = own.loc[own["what"] == "beyond", "value"]
         assert beyond == pytest.approx(means["lean", count] - means["random(lean)", count])
-    curve = made.curve.groupby(["editor", "checkpoint"])["D_new"].mean()
-    assert curve.to_dict() == pytest.approx(means.to_dict())
+    assert made.curve.groupby(["editor", "checkpoint"])["D_new"].mean().to_dict() == pytest.approx(means.to_dict())
 
 
 def test_retention_counts_the_edits_made_so_far(made: SequenceReport, folder: Path) -> None:

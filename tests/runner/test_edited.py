@@ -126,8 +126,7 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
-    efficacy = table[table["kind"] == "efficacy"]
-    assert set(efficacy["prompt"]) == {case.request.text, own.text}
+    assert set(table[table["kind"] == "efficacy"]["prompt"]) == {case.request.text, own.text}
     assert set(table["case_id"]) == {case.case_id, other.case_id, max(case.case_id, other.case_id) + 1}
     edits = pq.read_table(asked / "edits.parquet").to_pandas().set_index("case_id")
     assert edits.loc[other.case_id, "status"] == "asked only"
@@ -154,8 +153,7 @@ def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     asked = [{q.kind for _, qs in unit.questions() for q in qs} for unit in found.units("single")]
     assert asked[:2] == [{"cross_subject", "efficacy", "paraphrase"}, {"cross_subject"}]
     # Without a relation the subject and the new target decide; with one it must be the same.
-    bare = replace(record, request=replace(REQUEST, relation_id=""))
-    assert match_requests(CASES, [bare]).requested == {0}
+    assert match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id=""))]).requested == {0}
     assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
 
 
@@ -183,8 +181,7 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     out = audit(tmp_path / "run", job)
     folders = sorted((out / "checkpoints").glob("*/*"))
     assert [folder.parent.name for folder in folders] == ["ft", "ft"]
-    units = pq.read_table(out / "edits.parquet").to_pandas()
-    assert len(folders) == int((units["editor"] == "ft").sum())
+    assert len(folders) == int((pq.read_table(out / "edits.parquet").to_pandas()["editor"] == "ft").sum())
     # Each is audited to the scores that its edit had in this run.
     again = audit(tmp_path / "again", job_of(base, folders[0], limit=2, controls=()))
     case_id = int(folders[0].name.split("-")[1])

@@ -195,8 +195,7 @@ def test_forms_are_never_mixed_in_one_mean(both: Path, folder: Path, loaded: Loa
     tables = [pq.read_table(both / name) for name in ("scores.parquet", "scores_question.parquet")]
     with pytest.raises(RecordError, match=r"forms \['plain', 'question'\]"):
         prompt_effects(pa.concat_tables(tables))
-    older = tables[0].filter(pc.field("editor") == "ft").drop_columns("form")
-    assert len(prompt_effects(older))
+    assert len(prompt_effects(tables[0].filter(pc.field("editor") == "ft").drop_columns("form")))
     chat = run(folder / "chat", loaded, form="chat", editors=("ft",), configs=("cross_subject",))
     assert read_manifest(chat)["settings"]["forms"] == ["question", "prefill"]
     assert set(pq.read_table(chat / "scores.parquet")["form"].to_pylist()) == {"question"}
@@ -234,8 +233,7 @@ def test_a_template_that_is_missing_or_raises(
                 run(folder / "none", loaded, form=form)
         made = run(folder / str(error.__name__), loaded, editors=("ft",), limit=1, configs=("cross_subject",))
         assert read_manifest(made)["settings"]["forms"] == ["plain"]
-        notes = " ".join(report(made).screen.notes)
-        assert ("not asked in chat" in notes) == (template is not None)
+        assert ("not asked in chat" in " ".join(report(made).screen.notes)) == (template is not None)
     finally:
         tokenizer.chat_template = TEMPLATE
 

@@ -264,8 +264,7 @@ def test_refused_and_contradicting_edits_are_counted_and_the_sequence_goes_on(
 ) -> None:
     other = EditRequest("{} was born in", EDITED[3], "P19", Entity(None, "Rome"), Entity(None, "Paris"))
     made = [case for case in cases() if case.case_id != 1] + [Case(7, other)]
-    lean = run(tmp_path / "run", Lean(refuse=EDITED[2], error=error), made, orders=1)
-    assert set(lean.seen) <= set(EDITED)
+    assert set(run(tmp_path / "run", Lean(refuse=EDITED[2], error=error), made, orders=1).seen) <= set(EDITED)
     edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pandas()
     for _, own in edits[edits["checkpoint"] == 6].groupby("editor"):
         status = own.set_index("case_id")["status"]

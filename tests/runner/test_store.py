@@ -153,8 +153,7 @@ def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: 
             for worker in workers:
                 worker.stdin.write("\n")
                 worker.stdin.flush()
-            said = Counter(worker.stdout.readline() for worker in workers)
-            assert said == {"claimed\n": 1, "joined\n": 2}
+            assert Counter(worker.stdout.readline() for worker in workers) == {"claimed\n": 1, "joined\n": 2}
     finally:
         for worker in workers:
             worker.stdin.close()

@@ -189,9 +189,7 @@ def test_low_precision_keeps_a_small_edit_beside_the_weights(how: str, tokenizer
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_single_scores_depend_on_nothing_else_that_is_asked(
-    dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase
-) -> None:
+def test_single_scores_depend_on_nothing_else_asked(dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("llama").to(dtype)
     scorer, description = make_scorer(model, tokenizer, "single")
     assert description["max_tokens"] == 1

@@ -85,9 +85,7 @@ def _seen(layout: Layout, place: int) -> list[int]:
 
 
 @given(items(), st.integers(1, 30), st.data())
-def test_a_subset_keeps_the_paths_of_its_items(
-    given_items: list[EncodedCloze], target: int, data: st.DataObject
-) -> None:
+def test_a_subset_keeps_paths_of_its_items(given_items: list[EncodedCloze], target: int, data: st.DataObject) -> None:
     wanted = data.draw(st.sets(st.sampled_from(range(len(given_items))), min_size=1))
     for row in make_rows(given_items, target, 40):
         small, kept = subset(row, wanted)

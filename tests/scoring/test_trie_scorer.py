@@ -33,8 +33,7 @@ def test_equal_to_separate_sequences_on_every_architecture(kind: str, tokenizer:
 @pytest.mark.parametrize("style", STYLES)
 def test_every_tokenizer_style(kind: str, style: str) -> None:
     model, tokenizer = make(kind), STYLES[style]()
-    scores = TrieScorer(model, tokenizer).score(clozes(3))
-    assert worst(scores, HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
+    assert worst(TrieScorer(model, tokenizer).score(clozes(3)), HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["llama", "gptj"])
@@ -166,9 +165,7 @@ def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBas
     assert isinstance(plain, HFScorer)
     assert record == {"scorer": "HFScorer", "max_tokens": 99, "device": "cpu"}
     assert make_scorer(make("bloom"), tokenizer)[1]["layout"] == "plain"
-    with pytest.raises(
-        UnsupportedModelError, match=r"BloomForCausalLM cannot be scored with tries: .* no position_ids"
-    ):
+    with pytest.raises(UnsupportedModelError, match=r"BloomForCausalLM cannot be scored with tries: .*position_ids"):
         make_scorer(make("bloom"), tokenizer, "trie")
     with pytest.raises(UnknownNameError, match=r"unknown scorer 'tri'. Did you mean 'trie'"):
         make_scorer(make("llama"), tokenizer, "tri")

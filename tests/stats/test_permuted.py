@@ -92,9 +92,7 @@ def test_blocks_of_few_people_have_the_p_of_the_slow_way() -> None:
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.3, 1.0])
-def test_single_precision_has_no_scale_and_is_right_to_its_slack(
-    effect: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_single_precision_has_no_scale_and_is_right_to_a_slack(effect: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Log-odds of thousands of nats and probabilities of 1e-25 alike, with an effect that is not small."""
     rng = np.random.default_rng(3)
     edit, person = (code.ravel() for code in np.indices((30, 60)))

@@ -115,8 +115,7 @@ def test_killed_at_any_ask_and_continued_it_finds_the_same_and_asks_nothing_twic
             crawl_identities(first, PEOPLE, SMALL, folder)
         with pytest.raises(RunFolderError, match="not finished"):
             read_crawl(folder)
-        again = crawl_identities(second, PEOPLE, SMALL, folder)
-        assert again.completions.equals(expected.completions)
+        assert crawl_identities(second, PEOPLE, SMALL, folder).completions.equals(expected.completions)
         assert len(first.asks) + len(second.asks) == len(whole.asks)
     again_ = FakeGenerator()
     crawl_identities(again_, PEOPLE, SMALL, tmp_path / "whole")

@@ -173,8 +173,7 @@ def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_
 ) -> None:
     assert study(written(folder, editors=1), "whole") == 0
     steps = [(1, 1, 1), (2, 1, 1), (2, 1, 2)]
-    page = grown_equals_whole(folder, folder / "whole", monkeypatch, steps)
-    assert "ft [one/mine/single/ft]" in page
+    assert "ft [one/mine/single/ft]" in grown_equals_whole(folder, folder / "whole", monkeypatch, steps)
 
 
 def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +185,7 @@ def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monke
     with monkeypatch.context() as patch:
         patch.setattr(work, "run_job", broken)
         assert study(file, "out") == 1
-    page = notes(folder / "out")
-    assert "Missing: one/mine/single/lora: ZeroDivisionError: on purpose" in page
+    assert "Missing: one/mine/single/lora: ZeroDivisionError: on purpose" in notes(folder / "out")
     assert study(file, "out") == 0
     assert "Missing" not in notes(folder / "out")
     assert not list((folder / "out" / "failed").rglob("*.txt"))
@@ -223,9 +221,7 @@ def test_workers_share_every_cell_and_write_the_tables_of_one_process(folder: Pa
         assert (out / table).read_bytes() == (folder / "shared" / table).read_bytes()
 
 
-def test_records_that_changed_between_cells_are_refused(
-    folder: Path, out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_records_changed_between_cells_are_refused(folder: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(folder, 1, 2, 1)
     manifest = out / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
     found = json.loads(manifest.read_text())
