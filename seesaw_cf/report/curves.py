@@ -139,9 +139,9 @@ def _read_state(
         if "cross_property" in kinds:
             facts.append(facts_of([table], nats, numbers, {*editors}).assign(seed=number))
         if "efficacy" in kinds and len(made):
-            efficacy.append(efficacy_of([table], once_each(made)).assign(seed=number))
-            keys = pd.MultiIndex.from_frame(made[["editor", "case_id"]])
             asked = table.rows(SCORES.names, pc.field("kind").isin(list(KINDS)))
+            efficacy.append(efficacy_of([asked], once_each(made)).assign(seed=number))
+            keys = pd.MultiIndex.from_frame(made[["editor", "case_id"]])
             of = pd.MultiIndex.from_arrays([asked["editor"].to_pylist(), asked["case_id"].to_pylist()])
             success.append(success_of_scores(asked.filter(pa.array(of.isin(keys))), numbers, nats=nats))
     counts = counts.group_by(COUNTED).aggregate([("count_all", "sum")]).rename_columns([*COUNTED, "count_all"])
