@@ -9,6 +9,7 @@ import logging
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -131,6 +132,8 @@ _LARGEST = 32 << 20  # from here on every array has pages of its own, whatever i
 
 
 _RARELY = 100
+_USUAL: list[tuple[int, int, int]] = []  # how often it was, for each block that is open in any thread
+_SETTING = threading.Lock()
 
 
 @contextmanager
@@ -138,13 +141,19 @@ def rare_collections() -> Iterator[None]:
     """Look through all objects for garbage a hundredth as often while the block runs; through new ones as ever.
 
     Records and questions are millions of objects and no garbage: to look through them takes a second, again and again.
+    The setting is the process's: it is put back after the last block of any thread.
     """
-    young, older, whole = gc.get_threshold()
-    gc.set_threshold(young, older, whole * _RARELY)
+    with _SETTING:
+        _USUAL.append(gc.get_threshold())
+        young, older, whole = _USUAL[0]
+        gc.set_threshold(young, older, whole * _RARELY)
     try:
         yield
     finally:
-        gc.set_threshold(young, older, whole)
+        with _SETTING:
+            if len(_USUAL) == 1:
+                gc.set_threshold(young, older, whole)
+            _USUAL.pop()
 
 
 def release_memory() -> None:

@@ -78,7 +78,8 @@ class LabelledContrasts:
         keep_memory()
         # numpy and scipy let other threads compute meanwhile; threads that BLAS adds to these would only wait for them
         with threadpool_limits(1, "blas"):
-            parts = [_threads().submit(permute_batch, start) for start in range(first, permutations, _BATCH)]
+            pool = _threads(os.getpid())
+            parts = [pool.submit(permute_batch, start) for start in range(first, permutations, _BATCH)]
             try:
                 yield lambda: np.concatenate([np.empty((0, self._size)), *(part.result() for part in parts)])
             finally:
@@ -91,8 +92,8 @@ class LabelledContrasts:
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """Return as many threads as there are cores, for all that is permuted at the same time."""
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Return as many threads as there are cores, for all that a process permutes at the same time."""
     return ThreadPoolExecutor(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
 
 

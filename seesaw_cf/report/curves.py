@@ -16,7 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.base.tables import SCORES, read_table, table_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.tables import SCORES, column_names, read_table, table_of
 from seesaw_cf.effects.dose import SAMPLE, alarms, read_curves
 from seesaw_cf.effects.means import ALL
 from seesaw_cf.effects.success import KINDS, edit_numbers, once_each, success_of_scores
@@ -82,8 +83,11 @@ def read_states(path: Path, floors: tuple[float | None, float | None], form: str
     manifest: Manifest = RunFolder.open(path).manifest
     edits = read_table(path / "edits.parquet", pa.schema([*EDITS, *SAMPLE])).to_pandas()
     edits = edits.astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    file = path / table_of("scores.parquet", form)
+    if missing := {*SAMPLE.names} - {*column_names(file)}:
+        raise RecordError(f"{file}: columns {sorted(missing)} are missing. Run again into a new folder.")
     for count in manifest["settings"]["checkpoints"]:
-        where, file = pc.field("checkpoint") == count, path / table_of("scores.parquet", form)
+        where = pc.field("checkpoint") == count
         own = edits[edits["checkpoint"] == count]
         orders = [
             (ScoreFile(file, where & (pc.field("order") == order)), own[own["order"] == order])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -300,21 +300,32 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     manifest = read_manifest(path)
     settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
     units, states, made = alarmed(path), list[State](), dict[int, list[Report]]()
-    with ExitStack() as stack:
-        begun = []
-        for form in ("", *forms_of(manifest)[1:]):
-            for state in ahead(read_states(path, floors, form)):
-                states += [] if form else [state]
-                fallen = [name for name in state.run.editors if has_collapsed(units, name, state.checkpoint)]
-                begun.append((state, stack.enter_context(building(state.run, settings, fallen))))
-        for (count, run, *_), built in begun:
-            made.setdefault(count, []).append(Report(run, settings, built().assign(checkpoint=count)))
+    for state, frame in _frames(path, floors, settings, units):
+        states += [state] * (state.run.form == forms_of(manifest)[0])
+        made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))
     curve, standing = curve_of(units, states), dict.fromkeys(states[0].run.audited, 0)
     standing |= {name: count for count, name in product(made, standing) if not has_collapsed(curve, name, count)}
     whole = {count: replace(first, forms=tuple(more)) for count, (first, *more) in made.items()}
     at = {count: without_collapsed(own, curve, count) for count, own in whole.items()}
     frame = pd.concat([own.frame for own in at.values()], ignore_index=True)
     return SequenceReport(at[last_standing(standing, at)].run, settings, frame, at=at, curve=curve, standing=standing)
+
+
+def _frames(
+    path: Path, floors: tuple[float | None, float | None], settings: AuditSettings, units: pd.DataFrame
+) -> Iterator[tuple[State, pd.DataFrame]]:
+    """Yield each state, form by form, with its numbers; labels of one are permuted while the next one is read."""
+    with ExitStack() as stack:
+        begun: tuple[State, Callable[[], pd.DataFrame]] | None = None
+        for form in ("", *forms_of(read_manifest(path))[1:]):
+            for state in ahead(read_states(path, floors, form)):
+                fallen = [name for name in state.run.editors if has_collapsed(units, name, state.checkpoint)]
+                built = stack.enter_context(building(state.run, settings, fallen))
+                if begun:
+                    yield begun[0], begun[1]().assign(checkpoint=begun[0].checkpoint)
+                begun = state, built
+        if begun:
+            yield begun[0], begun[1]().assign(checkpoint=begun[0].checkpoint)
 
 
 def without_collapsed(own: Report, curve: pd.DataFrame, count: int) -> Report:

@@ -284,7 +284,7 @@ def score_edits(
         for edit, clozes in zip(edits, asked, strict=True)
         if edit.delta is not None and not edit.is_zero
     ]
-    scores = iter(score_each(scorer, model, jobs))
+    scores = iter(score_each(scorer, model, jobs, keep=True))
     now = parameter_hashes(model, {name for delta, _ in jobs for name in delta.updates}, checksum)
     if changed := [name for name, value in now.items() if hashes[name] != value]:
         raise EditError(

@@ -39,7 +39,7 @@ from seesaw_cf.run.questions import PLAIN, Candidates, CaseRows, Forms, score_ta
 from seesaw_cf.run.sequence import Sequences
 from seesaw_cf.run.store import EDITS, Key, Shard, Store, check_first_edits, write_edits
 from seesaw_cf.run.units import Block, State, Unit, state_effects, units, write_doses
-from seesaw_cf.scoring import Scorer
+from seesaw_cf.scoring import Scorer, TrieScorer
 from seesaw_cf.stats.simple import tolerance
 
 log = logging.getLogger(__name__)
@@ -219,6 +219,8 @@ class Run:
                 raise EditError(f"{name}: {what}. Correct it.") from error
             if any(unit in self._first for unit in block.units):
                 self._check_first(name)
+        if isinstance(self.scorer, TrieScorer) and not self.is_sequence:  # the next block asks something else
+            self.scorer.forget()
 
     def _all_of(self, block: Block) -> Sequence[Unit]:
         """Return the units whose questions a block asks."""

@@ -104,10 +104,13 @@ class EditedScorer:
     Attributes:
         scorer: Scores with the unedited model; its limits hold here too.
         how: "auto": the cheaper way by `ScoringPlan`. "together" or "restore": that way where it is possible.
+        keep: What lies below an edit is kept for the next one that is asked the same, until `TrieScorer.forget`: only
+            while nobody else writes to the model.
     """
 
     scorer: TrieScorer
     how: str = "auto"
+    keep: bool = False
 
     def plan(self, jobs: Jobs) -> ScoringPlan:
         """Return what scoring the jobs costs either way, and the cheaper way."""
@@ -188,7 +191,7 @@ class EditedScorer:
 
     def _restored(self, delta: WeightDelta, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         with edited(self.scorer.model, delta):
-            return self.scorer.score_items(items, delta.updates)
+            return self.scorer.score_items(items, delta.updates if self.keep else ())
 
     def _together(
         self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]
@@ -252,7 +255,7 @@ class EditedScorer:
         return answers
 
 
-def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
+def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs, keep: bool = False) -> list[list[ClozeScore]]:
     """Score a block of edits in the cheapest way that this scorer knows.
 
     Low-precision models keep every delta that allows it as a separate term: adding a small change
@@ -262,6 +265,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
         scorer: Any scorer of `model`; only a `TrieScorer` can score edits together.
         model: The unedited model.
         jobs: As for `EditedScorer.score`.
+        keep: See `EditedScorer`.
     """
     if not isinstance(scorer, TrieScorer):
         results = []
@@ -270,7 +274,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
                 results.append(scorer.score(clozes))
         return results
     low = model.dtype in (torch.bfloat16, torch.float16)
-    engine = EditedScorer(scorer, "together" if low else "auto")
+    engine = EditedScorer(scorer, "together" if low else "auto", keep)
     return engine.score(jobs)
 
 

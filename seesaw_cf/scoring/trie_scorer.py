@@ -169,7 +169,7 @@ class TrieScorer(TextScorer):
         Args:
             items: What is asked.
             changed: Parameters in which the model differs just now from the one that it is otherwise: what is computed
-                below them is kept for the next changed model, up to a gigabyte (of a large GPU a sixteenth).
+                below them is kept for the next changed model, up to 1 GiB (of a large GPU a 32nd), until `forget`.
         """
         narrow = 0 if self.support.layout == "plain" else window(self.model)
         short = [item for item in items if narrow is None or len(item.ids) <= narrow]
@@ -222,7 +222,9 @@ class TrieScorer(TextScorer):
             halves = split(rows)
             if not is_out_of_memory(error) or not halves:
                 raise
-            self._forget()
+            if self.forget():  # what was kept may be all that there was no room for
+                yield from self._forward(part, None)
+                return
         else:
             part.laid = laid if self.memory is None else None
             yield answers
@@ -247,17 +249,24 @@ class TrieScorer(TextScorer):
             if change.names not in self._stays:  # whatever a model's code does, such as adding in place
                 with exchanged(known.forwards):
                     again = ask(self.model, laid)
-                self._stays[change.names] = again.logprobs.equal(answers.logprobs)
-            held = sum(own.known.nbytes for parts in self._parts.values() for own in parts if own.known)
-            if self._stays[change.names] and held + known.nbytes <= 2 * _logit_room(self.device):
+                self._stays[change.names] = again.logprobs.nan_to_num().equal(answers.logprobs.nan_to_num())
+            room = _LOGITS * 2 if self.device.type == "cpu" else _logit_room(self.device)
+            held = sum(own.known.nbytes for own in self._every_part if own.known)
+            if self._stays[change.names] and held + known.nbytes <= room:
                 part.known = known
         self.counts.add(part.rows, packed, answers.logit_rows, 1 - skipped)
         return answers
 
-    def _forget(self) -> None:
-        """Give back what is kept of passes, when memory has run out."""
-        for part in (part for parts in self._parts.values() for part in parts):
+    @property
+    def _every_part(self) -> Iterator[_Part]:
+        return (part for parts in self._parts.values() for part in parts)
+
+    def forget(self) -> bool:
+        """Give back what is kept of passes below changes; return whether there was anything."""
+        held = [part for part in self._every_part if part.known is not None]
+        for part in held:
             part.known = None
+        return bool(held)
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:

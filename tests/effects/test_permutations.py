@@ -103,7 +103,7 @@ def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.Mo
     contrasts, drawn = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS))), []
     for cores in (1, 3):
         pool = ThreadPoolExecutor(cores)
-        monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda pool=pool: pool)
+        monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda _, pool=pool: pool)
         drawn.append(contrasts.drawn(600, 0))
     assert drawn[0].tobytes() == drawn[1].tobytes()
 
@@ -130,7 +130,7 @@ def test_an_interrupt_ends_permutations_that_wait(monkeypatch: pytest.MonkeyPatc
         return whole(orders)
 
     pool = ThreadPoolExecutor(1)
-    monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda: pool)
+    monkeypatch.setattr("seesaw_cf.effects.permutations._threads", lambda _: pool)
     monkeypatch.setattr(LabelledContrasts, "p", lambda _, orders: p(orders))
 
     def interrupted() -> None:

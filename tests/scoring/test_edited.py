@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import linear
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import DeltaMismatchError
@@ -72,7 +73,7 @@ def test_what_lies_below_a_change_is_computed_once(kind: str, tokenizer: PreTrai
         for seed in range(4):
             dense = low_rank(model, layers, seed).dense(parts.weight_name(last))
             jobs = [(WeightDelta({parts.weight_name(at): dense for at in layers}), some)]
-            (found,) = EditedScorer(kept, "restore").score(jobs)
+            (found,) = EditedScorer(kept, "restore", keep=True).score(jobs)
             (alone,) = EditedScorer(TrieScorer(model, tokenizer, max_tokens=120), "restore").score(jobs)
             assert found == alone
             assert worst(found, by_hand(model, tokenizer, jobs)[0]) < 1e-4
@@ -80,21 +81,37 @@ def test_what_lies_below_a_change_is_computed_once(kind: str, tokenizer: PreTrai
         assert np.diff(work)[1:] == pytest.approx(work[1] * (1 - layers[0] / parts.n_layers))
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(1.5)
-    assert EditedScorer(kept, "restore").score(jobs) == EditedScorer(TrieScorer(model, tokenizer, 120)).score(jobs)
+    (alone,) = EditedScorer(TrieScorer(model, tokenizer, 120), "restore").score(jobs)
+    assert EditedScorer(kept, "restore", keep=True).score(jobs) == [alone]
+    assert kept.forget()
+    assert not kept.forget()
     assert "forward" not in {name for part in model.modules() for name in vars(part)}
 
 
-def test_a_block_that_adds_in_place_is_run_whole(tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("llama")
-    block = model.model.layers[1]
+@pytest.mark.parametrize("how", ["adds in place", "reads a weight", "names an input", "shares a weight"])
+def test_below_a_change_any_code_gives_its_own_scores(how: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama", num_hidden_layers=3)
+    _, block, above = model.model.layers
+    mlp = block.mlp
 
-    def forward(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
+    def add(hidden: torch.Tensor, **options: Any) -> torch.Tensor:
         attended, _ = block.self_attn(block.input_layernorm(hidden), **options)
         attended += hidden
-        return attended + block.mlp(block.post_attention_layernorm(attended))
+        return attended + mlp(block.post_attention_layernorm(attended))
 
-    engine = EditedScorer(TrieScorer(model, tokenizer), "restore")
-    with exchanged({block: forward}):
+    def inside(hidden: torch.Tensor) -> torch.Tensor:
+        return mlp.act_fn(mlp.gate_proj(hidden)) * mlp.up_proj(hidden)
+
+    read, name = (lambda x: linear(inside(x), mlp.down_proj.weight)), (lambda x: mlp.down_proj(input=inside(x)))
+    forwards: dict[str, Any] = {
+        "adds in place": {block: add},
+        "reads a weight": {mlp: read},
+        "names an input": {mlp: name},
+    }
+    if how == "shares a weight":
+        above.mlp.down_proj.weight = mlp.down_proj.weight
+    engine = EditedScorer(TrieScorer(model, tokenizer), "restore", keep=True)
+    with exchanged(forwards.get(how, {})):
         for seed in range(3):
             jobs = [(low_rank(model, (1,), seed), clozes(2))]
             assert worst(engine.score(jobs)[0], by_hand(model, tokenizer, jobs)[0]) < 1e-4
