@@ -117,3 +117,6 @@ def recording(change: Change) -> Iterator[Known]:
             hooks.append(part.register_forward_hook(leave_part))
     with hooked(hooks):
         yield known
+    if {module for module, _ in entered} != {*change.modules}:  # a weight that is read without its module
+        known.forwards.clear()
+        known.tensors.clear()

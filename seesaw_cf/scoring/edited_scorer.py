@@ -105,7 +105,7 @@ class EditedScorer:
         scorer: Scores with the unedited model; its limits hold here too.
         how: "auto": the cheaper way by `ScoringPlan`. "together" or "restore": that way where it is possible.
         keep: What lies below an edit is kept for the next one that is asked the same, until `TrieScorer.forget`: only
-            while nobody else writes to the model.
+            while nobody else writes to the model or hooks into it.
     """
 
     scorer: TrieScorer
