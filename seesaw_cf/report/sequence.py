@@ -58,6 +58,7 @@ _LOST: Mapping[tuple[str, str], str] = {
 }
 _NOT_MADE: Mapping[str, str] = {"n_refused": "refused", "n_zero": "changed nothing"}
 _MOST_COLUMNS = 5
+_AT_ONCE = 2  # states whose labels are permuted while the next one is read
 _METHOD = (
     "Facts are edited one after another, each on the model with all earlier edits; the same people and other facts are "
     "asked at every checkpoint, and nobody who is edited. The control makes as many random changes of the same sizes. "
@@ -316,16 +317,15 @@ def _frames(
 ) -> Iterator[tuple[State, pd.DataFrame]]:
     """Yield each state, form by form, with its numbers; labels of one are permuted while the next one is read."""
     with ExitStack() as stack:
-        begun: tuple[State, Callable[[], pd.DataFrame]] | None = None
+        begun = list[tuple[State, Callable[[], pd.DataFrame]]]()
         for form in ("", *forms_of(read_manifest(path))[1:]):
             for state in ahead(read_states(path, floors, form)):
                 fallen = [name for name in state.run.editors if has_collapsed(units, name, state.checkpoint)]
-                built = stack.enter_context(building(state.run, settings, fallen))
-                if begun:
-                    yield begun[0], begun[1]().assign(checkpoint=begun[0].checkpoint)
-                begun = state, built
-        if begun:
-            yield begun[0], begun[1]().assign(checkpoint=begun[0].checkpoint)
+                begun.append((state, stack.enter_context(building(state.run, settings, fallen))))
+                for first, built in begun[:-_AT_ONCE]:
+                    yield first, built().assign(checkpoint=first.checkpoint)
+                begun = begun[-_AT_ONCE:]
+        yield from ((state, built().assign(checkpoint=state.checkpoint)) for state, built in begun)
 
 
 def without_collapsed(own: Report, curve: pd.DataFrame, count: int) -> Report:
