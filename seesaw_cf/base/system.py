@@ -125,12 +125,6 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-# What the C library does with memory that arrays have freed: keep it for the next ones, or give it back.
-
-_TRIM, _MAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
-_LARGEST = 32 << 20  # from here on every array has pages of its own, whatever is said
-
-
 _RARELY = 100
 _USUAL: list[tuple[int, int, int]] = []  # how often it was, for each block that is open in any thread
 _SETTING = threading.Lock()
@@ -154,6 +148,12 @@ def rare_collections() -> Iterator[None]:
             if len(_USUAL) == 1:
                 gc.set_threshold(young, older, whole)
             _USUAL.pop()
+
+
+# What the C library does with memory that arrays have freed: keep it for the next ones, or give it back.
+
+_TRIM, _MAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
+_LARGEST = 32 << 20  # from here on every array has pages of its own, whatever is said
 
 
 def release_memory() -> None:

@@ -65,11 +65,10 @@ def building(
     with ExitStack() as stack:
         decided = None
         if run.people is not None:
-            stands = ~run.people["editor"].isin(fallen)
+            people = run.people[~run.people["editor"].isin(fallen)] if fallen else run.people
             with suppress(RecordError):  # nobody with a tag to compare
-                decided = stack.enter_context(
-                    auditing(run.people[stands], settings, clusters=clusters_of(run.protocol))
-                )
+                decided = stack.enter_context(auditing(people, settings, clusters=clusters_of(run.protocol)))
+            del people  # a copy, while labels are permuted
         rows = [*_efficacy(run), *_success(run), *_accuracy(run), *_written(run)]
         levels = build_levels(run, settings)
 
@@ -81,10 +80,6 @@ def building(
             return pd.concat(parts, ignore_index=True).assign(form=run.form)
 
         yield build
-
-
-def _without(people: pd.DataFrame, fallen: Sequence[str]) -> pd.DataFrame:
-    return people[~people["editor"].isin(fallen)] if fallen else people
 
 
 def build_levels(run: RunResult, settings: AuditSettings) -> pd.DataFrame:

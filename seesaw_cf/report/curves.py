@@ -100,7 +100,7 @@ def read_states(path: Path, floors: tuple[float | None, float | None], form: str
         yield State(count, run, [row | {"checkpoint": count} for row in effects], held)
 
 
-def alarmed(path: Path) -> pd.DataFrame:
+def read_alarms(path: Path) -> pd.DataFrame:
     """Return what was measured of every editor at every checkpoint of each order, with the `alarm` of a collapse or "".
 
     Raises:
@@ -115,7 +115,7 @@ def curve_of(units: pd.DataFrame, states: Sequence[State]) -> pd.DataFrame:
     """Return the table curve, a row for each editor, checkpoint and order.
 
     Args:
-        units: See `alarmed`.
+        units: See `read_alarms`.
         states: In the form of the run's main tables.
     """
     kept = [*_CURVE, "form", "PS", "NS", "perplexity", "entropy", "norm", "alarm"]

@@ -30,11 +30,11 @@ from seesaw_cf.report.curves import (
     CURVES,
     SCALED,
     State,
-    alarmed,
     curve_figure,
     curve_of,
     first_collapse,
     has_collapsed,
+    read_alarms,
     read_states,
     standing_rows,
 )
@@ -300,7 +300,7 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     path, floors = Path(folder), (settings.noise_floor, settings.noise_floor_log_odds)
     manifest = read_manifest(path)
     settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
-    units, states, made = alarmed(path), list[State](), dict[int, list[Report]]()
+    units, states, made = read_alarms(path), list[State](), dict[int, list[Report]]()
     for state, frame in _frames(path, floors, settings, units):
         states += [state] * (state.run.form == forms_of(manifest)[0])
         made.setdefault(state.checkpoint, []).append(Report(state.run, settings, frame))

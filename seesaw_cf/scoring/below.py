@@ -51,10 +51,10 @@ def find_change(model: PreTrainedModel, names: Collection[str]) -> Change | None
     if any(map(partial(_holds, changed), below)):  # tied weights
         return None
     tensors = (own for part in (*below, *edited) for own in (*part.parameters(False), *part.buffers(False)))
-    lying = tuple(
+    places = tuple(
         (own.data_ptr(), 0 if own.is_inference() else own._version) for own in tensors if id(own) not in changed
     )
-    return Change(frozenset(names), blocks, first, tuple(filter(partial(_holds, changed), edited)), lying)
+    return Change(frozenset(names), blocks, first, tuple(filter(partial(_holds, changed), edited)), places)
 
 
 def _holds(changed: Collection[int], module: nn.Module) -> bool:
