@@ -29,25 +29,29 @@ _WORKED, _SCORED = 0.5, 0.95
 
 def gates(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
     """Return whether each condition holds, and the sentence with the number behind it."""
-    checks = []
-    for editor, _, after in efficacy_rows(frame, run):
-        if editor not in run.manifest.get(
-            "edited", {}
-        ):  # the facts that a changed model was edited for are all of its facts, no sample
-            share = f"{percent(after['value'])} {interval(after['low'], after['high'], spec='.0%')}"
-            words = f"{editor}: the new answer is the likelier one after {share} of edits."
-            checks.append((bool(after["low"] > _WORKED), words))
+    checks = gates_of_form(frame, run)
     checks += [(not own.collapsed, f"{name}: {own}.") for name, own in run.local.items() if not is_control(name)]
     if not run.asked_only:
         asked = run.distinct[run.distinct["editor"].isin(run.audited)]
         status = asked.loc[asked["status"] != ASKED_ONLY, "status"]
         failed = f"{(status != 'ok').sum():,} of {len(status):,} edits were refused, changed nothing or are not finite."
         checks.append((bool((status == "ok").all()), failed))
-    scored = 1 - int(run.unscored["n_rows"].sum()) / max(1, run.n_rows)
-    checks.append((scored >= _SCORED, f"{percent(scored)} of {run.n_rows:,} scores exist."))
     if any(map(run.together, run.audited)):
         checks.append((False, "Edits of a relation were made together: they are one edit, and nothing is tested."))
     return checks
+
+
+def gates_of_form(frame: pd.DataFrame, run: RunResult) -> list[tuple[bool, str]]:
+    """Return those `gates` that depend on the form in which the run asked."""
+    checks = []
+    for editor, _, after in efficacy_rows(frame, run):
+        # the facts that a changed model was edited for are all of its facts, no sample
+        if editor not in run.manifest.get("edited", {}):
+            share = f"{percent(after['value'])} {interval(after['low'], after['high'], spec='.0%')}"
+            words = f"{editor}: the new answer is the likelier one after {share} of edits."
+            checks.append((bool(after["low"] > _WORKED), words))
+    scored = 1 - int(run.unscored["n_rows"].sum()) / max(1, run.n_rows)
+    return [*checks, (scored >= _SCORED, f"{percent(scored)} of {run.n_rows:,} scores exist.")]
 
 
 # What would decide more, from the run's own variance components.

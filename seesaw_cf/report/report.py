@@ -17,7 +17,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import sentences
 from seesaw_cf.report.figures import group_figures, level_figures, save_figure, svg
-from seesaw_cf.report.gates import gates, plan_sentence
+from seesaw_cf.report.gates import gates, gates_of_form, plan_sentence
 from seesaw_cf.report.levels import LEVELS, level_rows, levels_of
 from seesaw_cf.report.pairs import RunResult
 from seesaw_cf.report.rows import model_name, repeat_command, rows_of
@@ -129,8 +129,12 @@ class Report:
 
     @cached_property
     def checks(self) -> list[tuple[bool, str]]:
-        """What must hold before a finding means much."""
-        return gates(self.frame, self.run)
+        """What must hold before a finding means much, form by form where it depends on the form."""
+        checks = gates(self.frame, self.run)
+        for own in self.forms:
+            form = capital(FORM_WORDS[own.run.form])
+            checks += [(holds, f"{form}: {rule}") for holds, rule in gates_of_form(own.frame, own.run)]
+        return checks
 
     @cached_property
     def figures(self) -> list[tuple[str, str, str, Figure]]:

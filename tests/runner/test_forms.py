@@ -94,11 +94,10 @@ def test_a_model_with_a_template_never_shows_plain_efficacy_alone(plain: Path, b
         notes = " ".join(made.screen.notes)
         for words in ("as a text to continue", "as a question in chat", "in chat, with the answer begun"):
             assert f"The edits worked, asked {words}: " in notes
-        frames = [made.frame, *(own.frame for own in made.forms)]
-        assert [set(frame["form"]) for frame in frames] == [{form} for form in FORMS]
+        assert [set(own.frame["form"]) for own in (made, *made.forms)] == [{form} for form in FORMS]
         assert all(set(table["form"]) <= set(FORMS) for table in made.tables.values())
-        efficacy = made.tables["efficacy"]
-        assert set(efficacy.loc[efficacy["what"] == "efficacy_after", "form"]) == set(FORMS)
+        assert set(made.tables["efficacy"].query("what == 'efficacy_after'")["form"]) == set(FORMS)
+        assert sum("the new answer is the likelier one" in rule for _, rule in made.checks) == 2 * len(FORMS)
     assert set(pq.read_table(plain / "scores_question.parquet")["kind"].to_pylist()) == {"efficacy"}
     assert set(made.tables["levels"]["form"]) == set(FORMS) == set(Audit(made).summary["form"])
     together = report_several([plain, both])
