@@ -114,18 +114,23 @@ def mix_name(mix: str) -> str:
     return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
 
 
-def dose_figure(table: pd.DataFrame) -> Figure:
-    """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10), of one control."""
+def dose_figure(table: pd.DataFrame, asked: str = "") -> Figure:
+    """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10), of one control.
+
+    Args:
+        table: See `dose_screen`, of one form.
+        asked: How the questions were asked, in words; "" where that goes without saying.
+    """
     table, counts = table[table["editor"] == table["editor"].map(first_seed)], sorted(set(table["checkpoint"]))
     table = table.assign(**{name: 100 * table[name] for name in ("D", "D_low", "D_high")})
     there = [name for name in MEASURES if name != "entropy" and table[name].notna().any()] or ["S"]
-    height = 1.7 * len(there) + 0.2 * table["line"].nunique()
+    height = 1.7 * len(there) + 0.2 * table["name"].nunique()
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(len(there), 1, squeeze=False)[:, 0]
     of = table["editor"].map(lambda editor: split_control(editor)[1] or editor) + table["mix"]
     inks = dict(zip(of.unique(), cycle(COLOURS)))  # a control is dashed, in the ink of its editor
     for ax, name in zip(axes, there, strict=True):
-        for line, own in table.groupby("line", sort=False):
+        for line, own in table.groupby("name", sort=False):
             first, colour = own["editor"].iloc[0], inks[of[own.index[0]]]
             dashes = "--" if is_control(first) else "-"
             own = own if name == "perplexity" else own[~own["collapsed"]]
@@ -137,6 +142,7 @@ def dose_figure(table: pd.DataFrame) -> Figure:
         ax.set_xscale("log" if counts[-1] > 20 * counts[0] else "linear")
         ax.set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
         ax.minorticks_off()
+    figure.suptitle(asked, x=0, ha="left")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
     return figure
 
@@ -164,12 +170,15 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
         names = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
         lines = [f"{name}{words.get(form, '')}" for name, form in zip(names, table["form"])]
         table = table.assign(name=names, line=lines).sort_values("checkpoint", kind="stable")
-        with style():
-            figure = dose_figure(table[table["form"] == tables["dose"]["form"].iloc[0]])
-        picture = Markup(svg(figure, "Measures by number of facts"))
-        parts.append(Part("Dose and response", [_METHOD], {"": [("", picture)]}))
-        if pictures:
-            save_figure(figure, out / "pictures", "dose")
+        drawn = list[tuple[str, Markup]]()
+        for form in (forms := list(tables["dose"]["form"].unique())):
+            asked = f"asked {FORM_WORDS[form]}" * (forms != ["plain"])
+            with style():
+                figure = dose_figure(table[table["form"] == form], asked)
+            drawn.append(("", svg(figure, f"Measures by number of facts {asked}".strip())))
+            if pictures:
+                save_figure(figure, out / "pictures", "dose" if form == forms[0] else f"dose_{form}")
+        parts.append(Part("Dose and response", [_METHOD], {"": drawn}))
     screen = dose_screen(table, model_name(manifest))
     page = render_page(screen, parts, tables=_ABOUT, foot=[LABELS], command=repeat_command(manifest))
     write_files(out, page, {"screen": screen.record(), "dose": rows_of(tables["dose"])}, tables)

@@ -99,8 +99,9 @@ def test_each_form_has_lines_of_its_own(tmp_path: Path) -> None:
     units += [unit(10, order, **other, ES=0.25, form="question") for order in (0, 1)]
     folder = write(tmp_path / "run", [*units, unit(20, 0, form="plain", perplexity=99), unit(20, 0, form="question")])
     assert summarise_curves(read_curves(folder))["collapsed"].tolist() == [False, False, True, True]
-    title, row = "Edits that worked, asked as a question in chat", "  memit, citizenship + P37"
-    assert f"{title}\n{row}" in re.sub(" +0.25 .*", "", write_dose_report(folder))
+    words = "Edits that worked, asked as a question in chat\n  memit, citizenship + P37"
+    assert words in re.sub(" +0.25 .*", "", write_dose_report(folder))
+    assert (folder / "report" / "report.html").read_text().count("<svg") == 2
 
 
 def test_unfinished_and_damaged_folders_are_refused(tmp_path: Path) -> None:
