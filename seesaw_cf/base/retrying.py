@@ -156,6 +156,12 @@ def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
             bar.disable = bar.disable or not bar.n  # nothing was drawn: what was refused leaves no line
 
 
+def expect_stages(number: int) -> None:
+    """Set how many stages the work of the innermost `stages` has, where that is known once it has begun."""
+    for bar in _STAGES[-1:]:
+        bar.total = number
+
+
 def stage(name: str) -> None:
     """Say what begins: the bar of `stages` moves on, and the log has it with -v."""
     log.info("%s", name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.fields import OutputFolder, OwnFolder
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.cli.output import open_page, say, say_left_out
 from seesaw_cf.cli.parse import Flat
 from seesaw_cf.texts import ExportJob, RateJob, ReportJob, TrainJob, WriteJob
@@ -92,7 +93,8 @@ def export(job: Flat[ExportJob], *, out: OutputFolder, overwrite: bool = False) 
 
     number, left_out = export_people(job, out, overwrite=overwrite)
     say_left_out(left_out)
-    say(f"{number} tasks in {out}. Label Studio: import tasks.json, and paste config.xml into the labelling")
+    tasks = quantity(number, "task")
+    say(f"{tasks} in {out}. Label Studio: import tasks.json, and paste config.xml into the labelling")
     say("interface. A spreadsheet: give raters sheet.csv and instructions.txt. Keep key.json from them.")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from seesaw_cf.base.errors import HarmError
-from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.retrying import expect_stages, stage
 from seesaw_cf.base.system import ahead
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control
@@ -299,7 +299,9 @@ def report_sequence(folder: str | os.PathLike[str], settings: AuditSettings) -> 
     """
     path, floors = Path(folder), (settings.noise_floor, settings.noise_floor_log_odds)
     manifest = read_manifest(path)
-    settings = replace(settings, alpha=settings.alpha / len(manifest["settings"]["checkpoints"]))
+    counts = manifest["settings"]["checkpoints"]
+    expect_stages(2 * len(counts) * len(forms_of(manifest)))
+    settings = replace(settings, alpha=settings.alpha / len(counts))
     units, states, made = read_alarms(path), list[State](), dict[int, list[Report]]()
     for state, frame in _frames(path, floors, settings, units):
         states += [state] * (state.run.form == forms_of(manifest)[0])
