@@ -51,7 +51,8 @@ def _p(sums: _Sums, of_people: Floats, sides: Floats) -> Floats:
     k = np.maximum(edits, 1)
     value, (means, *squares) = gap / k, of_cells / k
     share, values = of_people[0] / k[..., None].astype(of_people.dtype), of_people[1:]
-    scale = 1 / (1 - np.minimum(share, 0.99))
+    scale = np.minimum(share, 0.99)
+    np.divide(1, np.subtract(1, scale, out=scale), out=scale)
     terms = np.empty((6 + len(values), *share.shape), share.dtype)
     a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
     np.multiply(share, share, out=a2)
@@ -62,10 +63,10 @@ def _p(sums: _Sums, of_people: Floats, sides: Floats) -> Floats:
     np.multiply(r4, share, out=r5)
     squares_of_people = []
     for own, out in zip(values, terms[6:]):
-        weighted = scale * own
-        squares_of_people.append(_dot(weighted, own))
-        np.multiply(weighted, share, out=out)
-    powers = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
+        np.multiply(scale, own, out=out)
+        squares_of_people.append(_dot(out, own))
+        out *= share
+    powers = _dot(terms[:, None], np.moveaxis(sides, 2, 0))
     bias, free, least = _satterthwaite(powers[:6])
     of_person = np.array(squares_of_people) / k**2 + (means**2 * powers[1] - 2 * means * powers[6:] / k).sum(axis=1)
     squared, crossed, counts = (total / k for total in squares)
