@@ -150,16 +150,16 @@ def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
         _STAGES.append(bar)
         try:
             yield
-            bar.update(max(number, bar.n) - bar.n)
+            bar.update(max(bar.total or 0, bar.n) - bar.n)
         finally:
             _STAGES.remove(bar)
             bar.disable = bar.disable or not bar.n  # nothing was drawn: what was refused leaves no line
 
 
 def expect_stages(number: int) -> None:
-    """Set how many stages the work of the innermost `stages` has, where that is known once it has begun."""
+    """Set how many more stages follow in the innermost block of `stages`, where only the work itself knows."""
     for bar in _STAGES[-1:]:
-        bar.total = number
+        bar.total = bar.n + number + 1  # the last one is over at the end
 
 
 def stage(name: str) -> None:
@@ -167,5 +167,5 @@ def stage(name: str) -> None:
     log.info("%s", name)
     for bar in _STAGES[-1:]:
         bar.set_postfix_str(name)
-        bar.total = max(bar.total or 0, bar.n + 1)  # forms and checkpoints are known once the work has begun
+        bar.total = max(bar.total or 0, bar.n + 1)
         bar.update()

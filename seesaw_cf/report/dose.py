@@ -114,7 +114,7 @@ def mix_name(mix: str) -> str:
     return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
 
 
-def dose_figure(table: pd.DataFrame, asked: str = "") -> Figure:
+def dose_figure(table: pd.DataFrame, asked: str) -> Figure:
     """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10), of one control.
 
     Args:
@@ -166,12 +166,13 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
         fallen, keys = table[table["collapsed"]], ["editor", "mix", "form", "checkpoint"]
         gone = pd.MultiIndex.from_frame(tables["dose_groups"][keys]).isin(pd.MultiIndex.from_frame(fallen[keys]))
         tables["dose_groups"] = tables["dose_groups"][~gone]
-        words = {form: f", {FORM_WORDS[form]}" for form in table["form"].unique()[1:]}
+        forms = list(table["form"].unique())
+        words = {form: f", {FORM_WORDS[form]}" for form in forms[1:]}
         names = [f"{editor}, {mix_name(str(mix))}" for editor, mix in zip(table["editor"], table["mix"])]
         lines = [f"{name}{words.get(form, '')}" for name, form in zip(names, table["form"])]
         table = table.assign(name=names, line=lines).sort_values("checkpoint", kind="stable")
         drawn = list[tuple[str, Markup]]()
-        for form in (forms := list(tables["dose"]["form"].unique())):
+        for form in forms:
             asked = f"asked {FORM_WORDS[form]}" * (forms != ["plain"])
             with style():
                 figure = dose_figure(table[table["form"] == form], asked)

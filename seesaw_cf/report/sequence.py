@@ -354,9 +354,10 @@ def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = 
         RunFolderError: Not a run folder, or the run is not finished.
         RecordError: Its tables are damaged.
     """
-    settings = settings or AuditSettings()
-    if read_manifest(Path(run_folder)).get("protocol") == "sequential":
+    settings, manifest = settings or AuditSettings(), read_manifest(Path(run_folder))
+    if manifest.get("protocol") == "sequential":
         return report_sequence(run_folder, settings)
+    expect_stages(4 * len(forms_of(manifest)) + 1)
     floors = (settings.noise_floor, settings.noise_floor_log_odds)
     first = read_run(run_folder, floors)
     others = (read_run(run_folder, floors, form) for form in forms_of(first.manifest)[1:])
